@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Installs what is missing, builds, and runs all tests but the long ones. Arguments go to ctest.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+build
+ctest --preset release -j 2 -LE long "$@"

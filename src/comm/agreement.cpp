@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dtensor/comm/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace dtensor {
+
+namespace {
+
+// Errors travel as text; '\x1f' (unit separator) keeps the fields apart.
+constexpr char separator = '\x1f';
+
+std::string pack(const std::exception_ptr& error, const std::string& function) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return fmt::format("E{}{}{}{}{}{}{}", static_cast<int>(e.kind()), separator, e.function(),
+                       separator, e.given(), separator, e.expected());
+  } catch (const std::exception& e) {
+    return fmt::format("E{}{}{}{}{}{}{}", static_cast<int>(ErrorKind::state), separator, function,
+                       separator, e.what(), separator, "no failure");
+  } catch (...) {
+    return fmt::format("E{}{}{}{}{}{}{}", static_cast<int>(ErrorKind::state), separator, function,
+                       separator, "an unknown exception", separator, "no failure");
+  }
+}
+
+[[noreturn]] void unpack_and_throw(const std::string& text, int rank) {
+  std::vector<std::string> fields(1);
+  for (char c : text.substr(1)) {
+    if (c == separator && fields.size() < 4) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  fields.resize(4);
+  throw_error(static_cast<ErrorKind>(std::stoi(fields[0])), fields[1], fields[2], fields[3], rank);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return ranks.size() == 1 ? fmt::format("rank {}", ranks[0])
+                           : fmt::format("ranks {}", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+Agreement::Agreement(Communicator& communicator, std::string function, std::uint64_t fingerprint,
+                     std::function<std::string()> describe, std::exception_ptr error)
+    : communicator_(communicator),
+      function_(std::move(function)),
+      describe_(std::move(describe)),
+      error_(std::move(error)) {
+  if (communicator_.size() == 1) {
+    if (error_) std::rethrow_exception(error_);
+    return;
+  }
+  wire_ = std::make_unique<Wire>(Wire{fingerprint, ~fingerprint, error_ ? 1u : 0u});
+  request_ = communicator_.iall_reduce_max(&wire_->fingerprint, 3);
+}
+
+Agreement::~Agreement() {
+  try {
+    while (request_.active()) communicator_.progress(std::span(&request_, 1), true);
+  } catch (const Error&) {
+    // The network failed: whoever waits for data of the same operation reports it.
+    wire_.release();  // it may still be written to
+  }
+}
+
+bool Agreement::test() {
+  if (request_.active()) communicator_.progress(std::span(&request_, 1), false);
+  return !request_.active();
+}
+
+// Equal everywhere exactly when the maximum and the minimum (the complement's maximum) are.
+bool Agreement::failed() const noexcept {
+  return wire_ && !request_.active() &&
+         (wire_->failed != 0 || wire_->fingerprint != ~wire_->complement);
+}
+
+void Agreement::wait() {
+  while (request_.active()) communicator_.progress(std::span(&request_, 1), true);
+  if (failed()) throw_failure();
+  wire_.reset();
+}
+
+void Agreement::throw_failure() {
+  wire_.reset();
+  const auto texts = communicator_.all_gather_text(
+      error_ ? pack(error_, function_) : "V" + (describe_ ? describe_() : std::string()));
+  std::map<std::string, std::vector<int>> groups;
+  for (int r = 0; r < communicator_.size(); ++r) {
+    const auto& text = texts[static_cast<std::size_t>(r)];
+    if (text[0] == 'E') unpack_and_throw(text, r);
+    groups[text.substr(1)].push_back(r);
+  }
+  std::vector<std::pair<std::vector<int>, std::string>> ordered;
+  for (auto& [text, ranks] : groups) ordered.emplace_back(ranks, text);
+  std::sort(ordered.begin(), ordered.end());
+  std::string given;
+  for (const auto& [ranks, text] : ordered) {
+    if (!given.empty()) given += "; ";
+    given += fmt::format("{} on {}", text, ranks_text(ranks));
+  }
+  throw MismatchError(function_, given, "the same on every rank");
+}
+
+void agree(Communicator& communicator, const std::string& function,
+           const std::function<std::uint64_t()>& check,
+           const std::function<std::string()>& describe) {
+  std::uint64_t fingerprint = 0;
+  std::exception_ptr error;
+  try {
+    fingerprint = check();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  Agreement(communicator, function, fingerprint, describe, error).wait();
+}
+
+void all_or_none(Communicator& communicator, const std::string& function,
+                 const std::function<void()>& body) {
+  agree(
+      communicator, function,
+      [&] {
+        body();
+        return std::uint64_t{0};
+      },
+      nullptr);
+}
+
+}  // namespace dtensor

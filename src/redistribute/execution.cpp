@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dtensor/redistribute/execution.hpp"
+
+#include <algorithm>
+
+#include "dtensor/core/strided_copy.hpp"
+#include "dtensor/redistribute/combine.hpp"
+
+namespace dtensor {
+
+namespace {
+
+enum class End { source, destination };
+
+unsigned char* at(const Tensor& tensor, const Extents& position) {
+  std::int64_t offset = 0;
+  for (int d = 0; d < position.size(); ++d) offset += position[d] * tensor.strides()[d];
+  return static_cast<unsigned char*>(tensor.data()) + offset * size_of(tensor.dtype());
+}
+
+// Address of a transfer's elements in a tensor when they lie there in one piece and in order, else
+// null.
+unsigned char* in_one_piece(const Tensor& tensor, const Transfer& transfer, End end) {
+  std::int64_t expected = 1;
+  Extents position = Extents::filled(tensor.dim(), 0);
+  for (int d = tensor.dim() - 1; d >= 0; --d) {
+    const auto& runs = transfer.runs[static_cast<std::size_t>(d)];
+    if (runs.size() != 1) return nullptr;
+    if (runs[0].length != 1 && tensor.strides()[d] != expected) return nullptr;
+    expected *= runs[0].length;
+    position[d] = end == End::source ? runs[0].first : runs[0].second;
+  }
+  return at(tensor, position);
+}
+
+// Copies a transfer's elements between a tensor and a dense buffer in message order.
+void copy_packed(const Tensor& tensor, const Transfer& transfer, End end, unsigned char* packed) {
+  const std::int64_t size = size_of(tensor.dtype());
+  for_each_box(transfer, [&](const Extents& source, const Extents& destination,
+                             const Extents& extents) {
+    const bool packs = end == End::source;
+    const StridedBox in_tensor{at(tensor, packs ? source : destination), tensor.strides()};
+    const StridedBox in_buffer{packed, row_major_strides(extents)};
+    copy_strided(packs ? in_buffer : in_tensor, packs ? in_tensor : in_buffer, extents, size,
+                 tensor.device());
+    packed += extents.product() * size;
+  });
+}
+
+}  // namespace
+
+// Message order within a transfer is box by box; both ends walk the same boxes, so it is the same.
+
+struct Execution::PieceState {
+  std::size_t missing = 0;                             // contributions still to come
+  std::vector<std::shared_ptr<Storage>> contributions;  // scratch of each, empty where direct
+  std::int64_t scratch = 0;
+  bool reserved = false;
+};
+
+struct Execution::Active {
+  bool is_send;
+  std::size_t index;
+  std::shared_ptr<Storage> scratch;
+  std::int64_t bytes;
+};
+
+Execution::Execution(std::shared_ptr<const Program> program,
+                     std::shared_ptr<Communicator> communicator, Tensor source,
+                     std::unique_ptr<Agreement> agreement)
+    : program_(std::move(program)),
+      communicator_(std::move(communicator)),
+      agreement_(std::move(agreement)),
+      element_size_(size_of(source.dtype())),
+      device_(source.device()) {
+  if (communicator_) tag_ = communicator_->next_tags(static_cast<int>(program_->plan->steps().size()) * 2);
+  buffers_.push_back(std::move(source));
+  buffers_.resize(program_->buffer_shapes.size());
+  if (program_->stages.empty()) {
+    // A rank that an all-reduce leaves out still gets an empty result.
+    for (std::size_t i = 1; i < buffers_.size(); ++i) {
+      buffers_[i] = Tensor::empty(program_->buffer_shapes[i], buffers_[0].dtype(), device_);
+    }
+    done_ = true;
+    return;
+  }
+  begin_stage();
+  while (work()) progress(false);
+  if (!program_->plan->communicates()) test();
+}
+
+Execution::~Execution() {
+  try {
+    if (!done_ || agreement_) wait();
+  } catch (const std::exception&) {
+    // Whoever asked for the result has had this error.
+  }
+}
+
+void Execution::begin_stage() {
+  const Stage& s = stage();
+  const DType dtype = buffers_[0].dtype();
+  for (std::size_t i = 1; i <= s.output; ++i) {
+    if (!buffers_[i].defined()) {
+      buffers_[i] = Tensor::empty(program_->buffer_shapes[i], dtype, device_);
+    }
+  }
+  // A stage over all elements in order needs them dense.
+  const bool flat = !(s.input_shape == buffers_[s.input].shape());
+  input_ = flat ? buffers_[s.input].contiguous().reshape(s.input_shape) : buffers_[s.input];
+  output_ = !(s.output_shape == buffers_[s.output].shape())
+                ? buffers_[s.output].reshape(s.output_shape)
+                : buffers_[s.output];
+  if (s.identity) output_.fill(identity_of(*s.identity, dtype));
+  fence(device_, "dtensor::begin_stage");
+  next_receive_ = next_send_ = next_own_ = oldest_receive_ = 0;
+  pieces_left_ = s.pieces.size();
+  pieces_.assign(s.pieces.size(), {});
+  own_pieces_.clear();
+  received_.assign(s.receives.size(), 0);
+  for (std::size_t i = 0; i < s.pieces.size(); ++i) {
+    const auto& contributors = s.pieces[i].contributors;
+    const bool own = std::find(contributors.begin(), contributors.end(), program_->self) !=
+                     contributors.end();
+    pieces_[i].missing = contributors.size() - (own ? 1 : 0);
+    pieces_[i].contributions.resize(contributors.size());
+    if (pieces_[i].missing == 0) own_pieces_.push_back(i);
+  }
+}
+
+bool Execution::post_receives() {
+  const Stage& s = stage();
+  bool any = false;
+  for (; next_receive_ < s.receives.size(); ++next_receive_) {
+    const Receive& r = s.receives[next_receive_];
+    const Piece& piece = s.pieces[r.piece];
+    PieceState& state = pieces_[r.piece];
+    unsigned char* direct =
+        s.reduces ? nullptr : in_one_piece(output_, piece.transfer, End::destination);
+    if (!direct && !state.reserved) {
+      state.scratch = bytes(piece.transfer) * (s.reduces ? s.group + 1 : 1);
+      const bool oldest = !s.reduces || oldest_receive_ == s.receives.size()
+                              ? receive_scratch_ == 0
+                              : r.slice == s.receives[oldest_receive_].slice;
+      if (!oldest && receive_scratch_ + state.scratch > window_bytes) {
+        state.scratch = 0;
+        break;
+      }
+      state.reserved = true;
+      receive_scratch_ += state.scratch;
+    }
+    void* data = direct;
+    if (!direct) {
+      state.contributions[r.slot] = Storage::allocate(bytes(piece.transfer), device_);
+      data = state.contributions[r.slot]->data();
+    }
+    requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer,
+                                             tag_ + static_cast<int>(stage_)));
+    active_.push_back({false, next_receive_, nullptr, 0});
+    any = true;
+  }
+  return any;
+}
+
+bool Execution::post_sends() {
+  const Stage& s = stage();
+  if (next_send_ == s.sends.size()) return false;
+  const Send& send = s.sends[next_send_];
+  const std::int64_t size = bytes(send.transfer);
+  std::shared_ptr<Storage> scratch;
+  void* data = in_one_piece(input_, send.transfer, End::source);
+  if (!data) {
+    if (send_scratch_ > 0 && send_scratch_ + size > window_bytes) return false;
+    scratch = Storage::allocate(size, device_);
+    copy_packed(input_, send.transfer, End::source, static_cast<unsigned char*>(scratch->data()));
+    fence(device_, "dtensor::pack");
+    data = scratch->data();
+    send_scratch_ += size;
+  }
+  requests_.push_back(
+      communicator_->isend(data, size, send.peer, tag_ + static_cast<int>(stage_)));
+  active_.push_back({true, next_send_, std::move(scratch), size});
+  ++next_send_;
+  return true;
+}
+
+bool Execution::copy_own() {
+  if (next_own_ == own_pieces_.size()) return false;
+  finish_piece(own_pieces_[next_own_++]);
+  return true;
+}
+
+bool Execution::work() {
+  const bool received = post_receives();
+  const bool sent = post_sends();
+  // Messages first: the own part is copied while they are under way.
+  return sent || received || copy_own();
+}
+
+void Execution::finish_piece(std::size_t index) {
+  const Stage& s = stage();
+  const Piece& piece = s.pieces[index];
+  PieceState& state = pieces_[index];
+  if (!s.reduces) {
+    if (piece.contributors[0] != program_->self) {
+      if (state.contributions[0]) {
+        copy_packed(output_, piece.transfer, End::destination,
+                    static_cast<unsigned char*>(state.contributions[0]->data()));
+      }
+    } else {
+      for_each_box(piece.transfer, [&](const Extents& source, const Extents& destination,
+                                       const Extents& extents) {
+        copy_strided({at(output_, destination), output_.strides()},
+                     {at(input_, source), input_.strides()}, extents, element_size_, device_);
+      });
+    }
+  } else {
+    std::vector<const void*> contributions;
+    std::shared_ptr<Storage> own;
+    for (std::size_t k = 0; k < piece.contributors.size(); ++k) {
+      if (piece.contributors[k] != program_->self) {
+        contributions.push_back(state.contributions[k]->data());
+      } else if (const void* direct = in_one_piece(input_, piece.transfer, End::source)) {
+        contributions.push_back(direct);
+      } else {
+        own = Storage::allocate(bytes(piece.transfer), device_);
+        copy_packed(input_, piece.transfer, End::source, static_cast<unsigned char*>(own->data()));
+        contributions.push_back(own->data());
+      }
+    }
+    std::shared_ptr<Storage> result;
+    void* out = in_one_piece(output_, piece.transfer, End::destination);
+    const bool packed = out == nullptr;
+    if (packed) {
+      result = Storage::allocate(bytes(piece.transfer), device_);
+      out = result->data();
+    }
+    combine(out, contributions, piece.transfer.elements, output_.dtype(), s.op, s.divisor, device_);
+    if (packed) {
+      copy_packed(output_, piece.transfer, End::destination, static_cast<unsigned char*>(out));
+    }
+    fence(device_, "dtensor::reduce");
+  }
+  receive_scratch_ -= state.scratch;
+  if (state.scratch > 0) fence(device_, "dtensor::unpack");
+  state = {};
+  --pieces_left_;
+}
+
+void Execution::on_received(std::size_t receive) {
+  const Stage& s = stage();
+  received_[receive] = 1;
+  while (oldest_receive_ < s.receives.size() && received_[oldest_receive_]) ++oldest_receive_;
+  const std::size_t piece = s.receives[receive].piece;
+  if (--pieces_[piece].missing == 0) finish_piece(piece);
+}
+
+void Execution::progress(bool block) {
+  if (requests_.empty()) return;
+  communicator_->progress(requests_, block);
+  for (std::size_t i = 0; i < requests_.size();) {
+    if (requests_[i].active()) {
+      ++i;
+      continue;
+    }
+    Active finished = std::move(active_[i]);
+    requests_[i] = requests_.back();
+    active_[i] = std::move(active_.back());
+    requests_.pop_back();
+    active_.pop_back();
+    if (finished.is_send) {
+      if (finished.scratch) send_scratch_ -= finished.bytes;
+    } else {
+      on_received(finished.index);
+    }
+  }
+}
+
+bool Execution::stage_done() const noexcept {
+  return pieces_left_ == 0 && next_send_ == stage().sends.size() && requests_.empty();
+}
+
+void Execution::end_stage() {
+  const Stage& s = stage();
+  if (s.scale != 1) {
+    divide(output_.data(), output_.numel(), output_.dtype(), s.scale, device_);
+  }
+  fence(device_, "dtensor::end_stage");
+  const std::size_t input = s.input;
+  if (++stage_ == program_->stages.size()) {
+    done_ = true;
+    for (std::size_t i = 1; i < buffers_.size(); ++i) {
+      if (!buffers_[i].defined()) {
+        buffers_[i] = Tensor::empty(program_->buffer_shapes[i], output_.dtype(), device_);
+      }
+    }
+    return;
+  }
+  if (stage().input != input) buffers_[input] = Tensor::empty(Shape{0}, output_.dtype(), device_);
+  begin_stage();
+}
+
+// A later round relies on what the ranks agreed on; the first is undone by `abandon`.
+bool Execution::may_advance() { return !agreement_ || (agreement_->test() && !agreement_->failed()); }
+
+bool Execution::test() {
+  while (!done_) {
+    const bool worked = work();
+    progress(false);
+    if (stage_done()) {
+      if (!may_advance()) return agreement_->failed();
+      end_stage();
+    } else if (!worked) {
+      return agreement_ && agreement_->test() && agreement_->failed();
+    }
+  }
+  return !agreement_ || agreement_->test();
+}
+
+const Tensor& Execution::wait() {
+  if (agreement_) {
+    const auto agreement = std::move(agreement_);
+    try {
+      agreement->wait();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
+  while (!done_) {
+    const bool worked = work();
+    if (stage_done()) {
+      end_stage();
+    } else {
+      progress(!worked);
+    }
+  }
+  return buffers_.back();
+}
+
+void Execution::abandon() {
+  std::vector<Request> receives, sends;
+  auto kept = std::make_shared<std::pair<std::vector<Active>, std::vector<Tensor>>>();
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    (active_[i].is_send ? sends : receives).push_back(requests_[i]);
+  }
+  kept->first = std::move(active_);
+  kept->second = buffers_;
+  kept->second.push_back(input_);
+  if (communicator_) communicator_->abandon(receives, sends, std::move(kept));
+  requests_.clear();
+  active_.clear();
+  done_ = true;
+}
+
+}  // namespace dtensor
