@@ -142,7 +142,7 @@ bool Execution::post_receives() {
       const bool oldest = !s.reduces || oldest_receive_ == s.receives.size()
                               ? receive_scratch_ == 0
                               : r.slice == s.receives[oldest_receive_].slice;
-      if (!oldest && receive_scratch_ + state.scratch > window_bytes) {
+      if (!oldest && receive_scratch_ + state.scratch > program_->limits.window_bytes) {
         state.scratch = 0;
         break;
       }
@@ -155,7 +155,7 @@ bool Execution::post_receives() {
       data = state.contributions[r.slot]->data();
     }
     requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer,
-                                             tag_ + static_cast<int>(stage_)));
+                                             tag_ + s.tag));
     active_.push_back({false, next_receive_, nullptr, 0});
     any = true;
   }
@@ -170,7 +170,7 @@ bool Execution::post_sends() {
   std::shared_ptr<Storage> scratch;
   void* data = in_one_piece(input_, send.transfer, End::source);
   if (!data) {
-    if (send_scratch_ > 0 && send_scratch_ + size > window_bytes) return false;
+    if (send_scratch_ > 0 && send_scratch_ + size > program_->limits.window_bytes) return false;
     scratch = Storage::allocate(size, device_);
     copy_packed(input_, send.transfer, End::source, static_cast<unsigned char*>(scratch->data()));
     fence(device_, "dtensor::pack");
@@ -178,7 +178,7 @@ bool Execution::post_sends() {
     send_scratch_ += size;
   }
   requests_.push_back(
-      communicator_->isend(data, size, send.peer, tag_ + static_cast<int>(stage_)));
+      communicator_->isend(data, size, send.peer, tag_ + s.tag));
   active_.push_back({true, next_send_, std::move(scratch), size});
   ++next_send_;
   return true;

@@ -5,7 +5,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "dtensor/comm/communicator.hpp"
 #include "dtensor/redistribute/geometry.hpp"
 
 namespace dtensor {
@@ -147,8 +146,8 @@ class Compiler {
       largest_received = std::max(largest_received, slice);
     }
     // The pool rounds sizes up by at most an eighth.
-    const std::int64_t total = std::min(sent, window_bytes + largest_sent) +
-                               std::min(received, window_bytes + 2 * largest_received);
+    const std::int64_t total = std::min(sent, program_.limits.window_bytes + largest_sent) +
+                               std::min(received, program_.limits.window_bytes + 2 * largest_received);
     return total + total / 8 + 128 * static_cast<std::int64_t>(stage.sends.size() + stage.pieces.size());
   }
 
@@ -171,11 +170,12 @@ class Compiler {
   // contributions to a reduction is held at once, so its messages are smaller the more there are.
   std::vector<Transfer> cut(const Transfer& transfer, const Shape& source_shape,
                             const Shape& destination_shape, const Stage& stage) const {
-    std::int64_t limit = chunk_bytes;
+    const MessageLimits& limits = program_.limits;
+    std::int64_t limit = limits.chunk_bytes;
     if (stage.reduces) {
-      limit = std::max<std::int64_t>(2 * chunk_bytes / stage.group, 16384);
+      limit = std::max(2 * limits.chunk_bytes / stage.group, limits.min_message_bytes);
     } else if (is_block(transfer, source_shape) && is_block(transfer, destination_shape)) {
-      limit = Communicator::max_message_bytes;
+      limit = limits.max_message_bytes;
     }
     return slice(transfer, limit / element_size_);
   }
@@ -206,8 +206,10 @@ Shape local_shape_on(const Layout& layout, int rank) {
   return Extents::filled(std::max(layout.shape().size(), 1), 0);
 }
 
-Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& participants, int rank) {
+Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& participants, int rank,
+                const MessageLimits& limits) {
   Program program;
+  program.limits = limits;
   program.plan = std::move(plan);
   Compiler compiler(program, participants, rank);
   const auto& steps = program.plan->steps();
@@ -218,6 +220,7 @@ Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& partic
     program.buffer_shapes.push_back(local_shape_on(step.to, rank));
     Stage stage;
     stage.step = i;
+    stage.tag = 2 * static_cast<int>(i);
     stage.input = i;
     stage.output = i + 1;
     stage.input_shape = program.buffer_shapes[i];
@@ -228,6 +231,7 @@ Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& partic
     } else if (step.from.grid()->position_of(rank)) {
       Stage gather = stage;
       gather.input = gather.output;
+      ++gather.tag;
       compiler.all_reduce(step, stage, gather);
       program.stages.push_back(std::move(stage));
       program.stages.push_back(std::move(gather));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "dtensor/comm/communicator.hpp"
 #include "dtensor/redistribute/plan.hpp"
 
 namespace dtensor {
@@ -50,11 +51,26 @@ struct Stage {
   std::optional<ReduceOp> identity;
   std::int64_t scale = 1;
   std::size_t step = 0;  ///< index of the plan's step
+  int tag = 0;           ///< the same on every rank that takes part in the round
+};
+
+/// Sizes that trade memory and latency for overlap.
+struct MessageLimits {
+  /// Parts that have to be packed, unpacked or reduced travel in messages of about this size, so
+  /// that a part is handled while the next is under way and while it is still in cache.
+  std::int64_t chunk_bytes = std::int64_t{1} << 20;
+  /// Scratch memory that one direction of one redistribution holds, but for one message, or one
+  /// slice of all contributions to a reduction, when these are larger.
+  std::int64_t window_bytes = std::int64_t{16} << 20;
+  /// The largest message, and the smallest that a reduction is cut into.
+  std::int64_t max_message_bytes = Communicator::max_message_bytes;
+  std::int64_t min_message_bytes = std::int64_t{16} << 10;
 };
 
 /// Everything one rank does for a plan.
 struct Program {
   std::shared_ptr<const Plan> plan;
+  MessageLimits limits;
   int self = 0;                      ///< own index among the participants
   std::vector<Shape> buffer_shapes;  ///< local shapes; buffer 0 is the source, the last the result
   std::vector<Stage> stages;
@@ -64,17 +80,11 @@ struct Program {
   std::int64_t peak_scratch_bytes = 0;
 };
 
-/// Parts that have to be packed, unpacked or reduced travel in messages of about this size, so that
-/// a part is handled while the next is under way and while it is still in cache.
-inline constexpr std::int64_t chunk_bytes = std::int64_t{1} << 20;
-/// Scratch memory that one direction of one redistribution holds, but for one message, or one slice
-/// of all contributions to a reduction, when these are larger.
-inline constexpr std::int64_t window_bytes = 16 * chunk_bytes;
-
 /// \param participants  ranks of `MPI_COMM_WORLD` in the order of the communicator that is used;
 ///                      they contain both meshes
 /// \param rank          this rank of `MPI_COMM_WORLD`, one of the participants
-Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& participants, int rank);
+Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& participants, int rank,
+                const MessageLimits& limits = {});
 
 /// The local shape of `layout` on a rank; all zero on a rank outside of its mesh.
 Shape local_shape_on(const Layout& layout, int rank);
