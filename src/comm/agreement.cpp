@@ -92,8 +92,16 @@ void Agreement::wait() {
 
 void Agreement::throw_failure() {
   wire_.reset();
-  const auto texts = communicator_.all_gather_text(
-      error_ ? pack(error_, function_) : "V" + (describe_ ? describe_() : std::string()));
+  auto texts = communicator_.all_gather_text(
+      fmt::format("{}{}", communicator_.tag_position(), separator) +
+      (error_ ? pack(error_, function_) : "V" + (describe_ ? describe_() : std::string())));
+  int tag_position = 0;
+  for (std::string& text : texts) {
+    const auto end = text.find(separator);
+    tag_position = std::max(tag_position, std::stoi(text.substr(0, end)));
+    text.erase(0, end + 1);
+  }
+  communicator_.set_tag_position(tag_position);
   std::map<std::string, std::vector<int>> groups;
   for (int r = 0; r < communicator_.size(); ++r) {
     const auto& text = texts[static_cast<std::size_t>(r)];

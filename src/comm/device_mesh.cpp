@@ -39,8 +39,7 @@ std::vector<int> world_ranks_of(MPI_Comm comm) {
   MPI_Group group, world_group;
   detail::check_mpi(MPI_Comm_group(comm, &group), "MPI_Comm_group");
   detail::check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world_group), "MPI_Comm_group");
-  const int code =
-      MPI_Group_translate_ranks(group, size, local.data(), world_group, world.data());
+  const int code = MPI_Group_translate_ranks(group, size, local.data(), world_group, world.data());
   MPI_Group_free(&group);
   MPI_Group_free(&world_group);
   detail::check_mpi(code, "MPI_Group_translate_ranks");
@@ -51,13 +50,13 @@ std::vector<int> world_ranks_of(MPI_Comm comm) {
   return world;
 }
 
-// The grid that `make_grid` gives, once all ranks of `ranks` have been found to agree on it.
-ProcessGrid agree_on_grid(const std::vector<int>& ranks, DeviceKind device,
+// The grid that `make_grid` gives, once all ranks of the communicator have been found to agree on
+// it.
+ProcessGrid agree_on_grid(MpiCommunicator& communicator, DeviceKind device,
                           const std::function<ProcessGrid()>& make_grid) {
-  const auto communicator = MpiCommunicator::of_ranks(ranks);
   std::optional<ProcessGrid> grid;
   agree(
-      *communicator, "DeviceMesh",
+      communicator, "DeviceMesh",
       [&] {
         grid.emplace(make_grid());
         Hash h;
@@ -104,7 +103,8 @@ DeviceMesh DeviceMesh::make(ProcessGrid grid, DeviceKind device) {
 DeviceMesh::DeviceMesh(const Shape& shape, std::vector<std::string> names, DeviceKind device) {
   detail::require_mpi("DeviceMesh");
   const auto ranks = all_world_ranks();
-  *this = make(agree_on_grid(ranks, device,
+  const auto communicator = MpiCommunicator::of_ranks(ranks);
+  *this = make(agree_on_grid(*communicator, device,
                              [&] {
                                check_size(shape, ranks.size());
                                return ProcessGrid(shape, ranks, std::move(names));
@@ -119,7 +119,8 @@ DeviceMesh::DeviceMesh(MPI_Comm comm, const Shape& shape, std::vector<std::strin
     throw ValueError("DeviceMesh", "MPI_COMM_NULL", "a communicator that contains this process");
   }
   const auto ranks = world_ranks_of(comm);
-  *this = make(agree_on_grid(ranks, device,
+  const auto communicator = MpiCommunicator::of_ranks(ranks);
+  *this = make(agree_on_grid(*communicator, device,
                              [&] {
                                check_size(shape, ranks.size());
                                return ProcessGrid(shape, ranks, std::move(names));
@@ -130,7 +131,8 @@ DeviceMesh::DeviceMesh(MPI_Comm comm, const Shape& shape, std::vector<std::strin
 DeviceMesh DeviceMesh::from_ranks(const std::vector<int>& ranks, const Shape& shape,
                                   std::vector<std::string> names, DeviceKind device) {
   detail::require_mpi("DeviceMesh");
-  return make(agree_on_grid(all_world_ranks(), device,
+  const auto communicator = MpiCommunicator::of_ranks(all_world_ranks());
+  return make(agree_on_grid(*communicator, device,
                             [&] {
                               const int world = Runtime::size();
                               for (int r : ranks) {
@@ -162,8 +164,7 @@ const std::optional<Extents>& DeviceMesh::coordinate() const noexcept { return i
 namespace {
 void require_member(const DeviceMesh& mesh, const char* function) {
   if (!mesh.is_member()) {
-    throw StateError(function,
-                     fmt::format("rank {} and {}", Runtime::rank(), to_string(mesh)),
+    throw StateError(function, fmt::format("rank {} and {}", Runtime::rank(), to_string(mesh)),
                      "a rank that is part of the mesh");
   }
 }

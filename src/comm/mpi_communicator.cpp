@@ -42,6 +42,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::vector<int>, std::weak_ptr<MpiCommunicator>> by_ranks;
   std::set<MPI_Comm> live;
+  std::vector<void (*)()> callbacks;
   bool hooked = false;
   bool finalized = false;
 };
@@ -53,8 +54,9 @@ Registry& registry() {
 }
 
 // MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while communicators can be freed.
-int on_mpi_finalize(MPI_Comm, int, void*, void*) {
+int finalize(MPI_Comm, int, void*, void*) {
   auto& r = registry();
+  for (auto callback : r.callbacks) callback();
   std::lock_guard lock(r.mutex);
   for (MPI_Comm comm : r.live) MPI_Comm_free(&comm);
   r.live.clear();
@@ -66,7 +68,7 @@ void hook_finalize(Registry& r) {
   if (r.hooked) return;
   int key = MPI_KEYVAL_INVALID;
   detail::check_mpi(
-      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &on_mpi_finalize, &key, nullptr),
+      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &finalize, &key, nullptr),
       "MPI_Comm_create_keyval");
   detail::check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
   detail::check_mpi(MPI_Comm_free_keyval(&key), "MPI_Comm_free_keyval");
@@ -121,6 +123,12 @@ MPI_Op mpi_op(DType dtype, ReduceOp op) {
 }  // namespace
 
 namespace detail {
+void on_mpi_finalize(void (*callback)()) {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.callbacks.push_back(callback);
+}
+
 void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
@@ -243,12 +251,14 @@ void MpiCommunicator::progress(std::span<Request> requests, bool block) {
   done.resize(active.size());
   int count = 0;
   const int n = static_cast<int>(active.size());
-  check_mpi(block ? MPI_Waitsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE)
-                  : MPI_Testsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE),
-            block ? "MPI_Waitsome" : "MPI_Testsome");
-  for (int i = 0; i < count; ++i) {
-    requests[where[static_cast<std::size_t>(done[static_cast<std::size_t>(i)])]].set_done();
+  const int code =
+      block ? MPI_Waitsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE)
+            : MPI_Testsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE);
+  // A request that has failed is finished too.
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    if (active[i] == MPI_REQUEST_NULL) requests[where[i]].set_done();
   }
+  check_mpi(code, block ? "MPI_Waitsome" : "MPI_Testsome");
 }
 
 std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& text) {
@@ -272,6 +282,11 @@ std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& tex
 
 void MpiCommunicator::abandon(std::span<Request> receives, std::span<Request> sends,
                               std::shared_ptr<void> keep_alive) {
+  if (!mpi_is_up()) {  // MPI_Finalize has ended them all
+    for (Request& r : receives) r.set_done();
+    for (Request& r : sends) r.set_done();
+    return;
+  }
   for (Request& r : receives) {
     if (!r.active()) continue;
     MPI_Request request = to_request(r.handle());

@@ -38,7 +38,9 @@ int normalize_dim(const char* function, std::int64_t dim, int rank) {
 }
 
 std::int64_t checked_element_count(const char* function, const Shape& shape) {
-  std::int64_t count = 1;
+  // Strides are products of extents too, where those of zero count as one; and a count of bytes must
+  // fit as well as one of elements: 16 bytes is the largest scalar.
+  std::int64_t count = 1, bytes = 0;
   bool overflow = false, zero = false;
   for (std::int64_t extent : shape) {
     if (extent < 0) {
@@ -46,17 +48,14 @@ std::int64_t checked_element_count(const char* function, const Shape& shape) {
                        "extents of zero or more");
     }
     zero |= extent == 0;
-    overflow |= __builtin_mul_overflow(count, extent, &count);
+    overflow |= __builtin_mul_overflow(count, std::max<std::int64_t>(extent, 1), &count);
   }
-  // 16 bytes is the largest scalar: byte counts must fit in 64 bits too.
-  std::int64_t bytes = 0;
   overflow |= __builtin_mul_overflow(count, std::int64_t{16}, &bytes);
-  if (zero) return 0;
   if (overflow) {
     throw ValueError(function, fmt::format("shape {}", to_string(shape)),
                      "a size in bytes below 2^63");
   }
-  return count;
+  return zero ? 0 : count;
 }
 
 }  // namespace dtensor

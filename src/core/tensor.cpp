@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "dtensor/core/strided_copy.hpp"
 
 namespace dtensor {
@@ -10,6 +12,27 @@ namespace dtensor {
 namespace {
 
 StridedBox box(const Tensor& t) { return {t.data(), t.strides()}; }
+
+// Elements from the first to the last one of a view, both included; zero without elements. Checks
+// the geometry on behalf of `function`.
+std::int64_t checked_span(const char* function, const Shape& shape, const Extents& strides) {
+  const auto fail = [&](const char* expected) {
+    throw ValueError(function,
+                     fmt::format("shape {} and strides {}", to_string(shape), to_string(strides)),
+                     expected);
+  };
+  if (shape.size() != strides.size()) fail("one stride per dimension");
+  if (checked_element_count(function, shape) == 0) return 0;
+  std::int64_t span = 1, step = 0;
+  for (int d = 0; d < shape.size(); ++d) {
+    if (strides[d] < 0) fail("strides of zero or more");
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &step) ||
+        __builtin_add_overflow(span, step, &span) || span > INT64_MAX / 16) {
+      fail("a span in bytes below 2^63");
+    }
+  }
+  return span;
+}
 
 // Copies the raw bytes of a dense block between memory spaces.
 void copy_between_spaces(const Tensor& to, const Tensor& from) {
@@ -53,20 +76,7 @@ Tensor Tensor::full(const Shape& shape, const Scalar& value, DType dtype, Device
 
 Tensor Tensor::from_blob(void* data, const Shape& shape, const Extents& strides, DType dtype,
                          DeviceKind device, std::shared_ptr<void> owner) {
-  if (shape.size() != strides.size()) {
-    throw ValueError("Tensor::from_blob",
-                     fmt::format("shape {} and strides {}", to_string(shape), to_string(strides)),
-                     "one stride per dimension");
-  }
-  const std::int64_t count = checked_element_count("Tensor::from_blob", shape);
-  std::int64_t span = count == 0 ? 0 : 1;
-  for (int d = 0; d < shape.size() && count > 0; ++d) {
-    if (strides[d] < 0) {
-      throw ValueError("Tensor::from_blob", fmt::format("strides {}", to_string(strides)),
-                       "strides of zero or more");
-    }
-    span += (shape[d] - 1) * strides[d];
-  }
+  const std::int64_t span = checked_span("Tensor::from_blob", shape, strides);
   return Tensor({Storage::wrap(data, span * size_of(dtype), device, std::move(owner)), shape,
                  strides, 0, dtype});
 }
@@ -186,18 +196,11 @@ Tensor Tensor::reshape(const Shape& shape) const {
 
 Tensor Tensor::as_strided(const Shape& shape, const Extents& strides, std::int64_t offset) const {
   State s = state();
-  if (shape.size() != strides.size()) {
-    throw ValueError("Tensor::as_strided",
-                     fmt::format("shape {} and strides {}", to_string(shape), to_string(strides)),
-                     "one stride per dimension");
-  }
-  std::int64_t last = offset;
-  for (int d = 0; d < shape.size(); ++d) last += (shape[d] - 1) * strides[d];
-  const bool empty = checked_element_count("Tensor::as_strided", shape) == 0;
-  if (!empty && (offset < 0 || (last + 1) * size_of(s.dtype) > s.storage->bytes())) {
+  const std::int64_t span = checked_span("Tensor::as_strided", shape, strides);
+  if (span > 0 && (offset < 0 || offset > s.storage->bytes() / size_of(s.dtype) - span)) {
     throw IndexError("Tensor::as_strided",
-                     fmt::format("elements {} to {} of a storage of {} bytes", offset, last,
-                                 s.storage->bytes()),
+                     fmt::format("{} elements from element {} of a storage of {} bytes", span,
+                                 offset, s.storage->bytes()),
                      "elements inside the storage");
   }
   s.shape = shape;

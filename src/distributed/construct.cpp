@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "dtensor/comm/agreement.hpp"
 #include "dtensor/comm/runtime.hpp"
@@ -25,39 +26,40 @@ struct Description {
   Shape shape;
 };
 
+std::string pack(const Tensor& tensor) {
+  if (!tensor.defined()) return "";
+  return fmt::format("{} {}", static_cast<int>(tensor.dtype()),
+                     fmt::join(tensor.shape().begin(), tensor.shape().end(), " "));
+}
+
+Description unpack(const std::string& text) {
+  Description d;
+  std::istringstream stream(text);
+  int dtype = 0;
+  stream >> dtype;
+  d.dtype = static_cast<DType>(dtype);
+  for (std::int64_t extent; stream >> extent;) d.shape.push_back(extent);
+  return d;
+}
+
+std::string describe(const std::string& packed) {
+  if (packed.empty()) return "no tensor";
+  const Description d = unpack(packed);
+  return fmt::format("{} {}", to_string(d.dtype), to_string(d.shape));
+}
+
 Description exchange_description(Communicator& communicator, const Tensor& tensor, int source) {
-  std::string own;
-  if (tensor.defined()) {
-    own = fmt::format("{}", static_cast<int>(tensor.dtype()));
-    for (std::int64_t extent : tensor.shape()) own += fmt::format(" {}", extent);
-  }
-  const auto texts = communicator.all_gather_text(own);
+  const auto texts = communicator.all_gather_text(pack(tensor));
   const std::string& reference = texts[static_cast<std::size_t>(source)];
-  const auto readable = [](const std::string& text) {
-    if (text.empty()) return std::string("no tensor");
-    const auto space = std::min(text.find(' '), text.size());
-    Description d;
-    return fmt::format("{} with extents ({})",
-                       to_string(static_cast<DType>(std::stoi(text.substr(0, space)))),
-                       space < text.size() ? text.substr(space + 1) : "");
-  };
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (reference.empty() || (!texts[r].empty() && texts[r] != reference)) {
       throw MismatchError("distribute_tensor",
-                          fmt::format("{} on rank {}; {} on the source rank {}",
-                                      readable(texts[r]), r, readable(reference), source),
+                          fmt::format("{} on rank {}; {} on the source rank {}", describe(texts[r]),
+                                      r, describe(reference), source),
                           "a tensor on the source rank, and one like it or none elsewhere");
     }
   }
-  Description d;
-  std::size_t position = 0;
-  d.dtype = static_cast<DType>(std::stoi(reference, &position));
-  while (position < reference.size()) {
-    std::size_t used = 0;
-    d.shape.push_back(std::stoll(reference.substr(position), &used));
-    position += used;
-  }
-  return d;
+  return unpack(reference);
 }
 
 void check_no_partial(const char* function, const Placements& placements) {
@@ -67,6 +69,11 @@ void check_no_partial(const char* function, const Placements& placements) {
                         "Shard or Replicate; a Partial tensor comes from from_local");
     }
   }
+}
+
+// A part of its own, not a view of the caller's tensor.
+Tensor apart_from(const Tensor& tensor, const Tensor& local) {
+  return tensor.defined() && local.storage() == tensor.storage() ? local.clone() : local;
 }
 
 // Global strides whose dimensions lie in memory in the order of the local tensor's.
@@ -126,11 +133,11 @@ Tensor with_equal_replicas(const Tensor& local, const DeviceMesh& mesh, const La
   const Layout from(layout.shape(), std::make_shared<const ProcessGrid>(std::move(holders)),
                     split_placements, renumbered(split));
   const Layout to(layout.shape(), whole, kept_placements, renumbered(kept));
-  const auto program =
-      detail::compiled(from, to, local.dtype(), mesh.communicator(), mesh.ranks());
+  const auto program = detail::compiled(from, to, local.dtype(), mesh.communicator(), mesh.ranks());
   const bool holds = from.grid()->position_of(Runtime::rank()).has_value();
   const Tensor source =
-      holds ? local : Tensor::empty(local_shape_on(from, Runtime::rank()), local.dtype(), local.device());
+      holds ? local
+            : Tensor::empty(local_shape_on(from, Runtime::rank()), local.dtype(), local.device());
   const Tensor agreed = detail::start(program, source, nullptr, "from_local", "run_check")->wait();
   return holds ? local : agreed;
 }
@@ -141,16 +148,17 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
                           const Placements& placements, std::optional<int> src_data_rank) {
   const char* const function = "distribute_tensor";
   if (!mesh.is_member()) {
+    check_no_partial(function, placements);
     if (!tensor.defined()) {
-      throw ValueError(function,
-                       fmt::format("no tensor on rank {}, which is outside of the mesh",
-                                   Runtime::rank()),
-                       "a tensor of the global shape and type there");
+      throw ValueError(
+          function,
+          fmt::format("no tensor on rank {}, which is outside of the mesh", Runtime::rank()),
+          "a tensor of the global shape and type there");
     }
     const Layout layout(tensor.shape(), mesh.grid(), placements);
-    return DTensor(mesh, layout,
-                   Tensor::empty(local_shape_on(layout, Runtime::rank()), tensor.dtype(),
-                                 mesh.device()));
+    return DTensor(
+        mesh, layout,
+        Tensor::empty(local_shape_on(layout, Runtime::rank()), tensor.dtype(), mesh.device()));
   }
   const auto& communicator = mesh.communicator();
   std::optional<int> source;  // position in the mesh
@@ -191,15 +199,13 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
       });
   if (!source) {
     const Layout layout(tensor.shape(), mesh.grid(), placements);
-    const Layout whole = layout.with_placements(
-        Placements(static_cast<std::size_t>(mesh.dim()), Replicate()));
+    const Layout whole =
+        layout.with_placements(Placements(static_cast<std::size_t>(mesh.dim()), Replicate()));
     const auto program =
         detail::compiled(whole, layout, tensor.dtype(), mesh.communicator(), mesh.ranks());
-    Tensor local =
+    const Tensor local =
         detail::start(program, tensor.to(mesh.device()), nullptr, function, "")->wait();
-    // A part of its own, not a view of the caller's tensor.
-    if (local.storage() == tensor.storage()) local = local.clone();
-    return DTensor(mesh, layout, std::move(local));
+    return DTensor(mesh, layout, apart_from(tensor, local));
   }
   const Description d = exchange_description(*communicator, tensor, *source);
   std::optional<Layout> layout;
@@ -210,11 +216,11 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
   const Layout from(d.shape, alone, {Replicate()});
   const auto program = detail::compiled(from, *layout, d.dtype, communicator, mesh.ranks());
   const bool is_source = communicator->rank() == *source;
-  const Tensor data = is_source ? tensor.to(mesh.device())
-                                : Tensor::empty(local_shape_on(from, Runtime::rank()), d.dtype,
-                                                mesh.device());
-  Tensor local = detail::start(program, data, nullptr, function, "")->wait();
-  return DTensor(mesh, *layout, std::move(local));
+  const Tensor data =
+      is_source ? tensor.to(mesh.device())
+                : Tensor::empty(local_shape_on(from, Runtime::rank()), d.dtype, mesh.device());
+  const Tensor local = detail::start(program, data, nullptr, function, "")->wait();
+  return DTensor(mesh, *layout, apart_from(tensor, local));
 }
 
 DTensor distribute_tensor(const Tensor& tensor, const Placements& placements,
@@ -230,8 +236,9 @@ DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements
   const auto check = [&] {
     if (options.shape.has_value() != options.stride.has_value()) {
       throw ValueError(function,
-                       options.shape ? fmt::format("shape {} without a stride", to_string(*options.shape))
-                                     : fmt::format("stride {} without a shape", to_string(*options.stride)),
+                       options.shape
+                           ? fmt::format("shape {} without a stride", to_string(*options.shape))
+                           : fmt::format("stride {} without a shape", to_string(*options.stride)),
                        "both shape and stride, or neither");
     }
     if (options.shape && options.shape->size() != options.stride->size()) {
@@ -243,8 +250,9 @@ DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements
     for (const Placement& p : placements) {
       if (p.is_partial()) check_reduce_op(function, p.reduce_op(), local.dtype());
     }
-    layout.emplace(options.shape ? *options.shape
-                                 : Layout::infer_global_shape(local.shape(), *mesh.grid(), placements),
+    layout.emplace(options.shape
+                       ? *options.shape
+                       : Layout::infer_global_shape(local.shape(), *mesh.grid(), placements),
                    mesh.grid(), placements);
     strides = options.stride ? *options.stride : strides_like(local, layout->shape());
     Hash h;
@@ -255,19 +263,18 @@ DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements
   };
   if (!mesh.is_member()) {
     check();
-    return DTensor(mesh, *layout,
-                   Tensor::empty(local_shape_on(*layout, Runtime::rank()), local.dtype(),
-                                 mesh.device()),
-                   strides);
+    return DTensor(
+        mesh, *layout,
+        Tensor::empty(local_shape_on(*layout, Runtime::rank()), local.dtype(), mesh.device()),
+        strides);
   }
   agree(*mesh.communicator(), function, check, [&] {
     return fmt::format("a local {} {} of a global {} as {}", to_string(local.dtype()),
                        to_string(local.shape()), to_string(layout->shape()), to_string(placements));
   });
   std::optional<DTensor> result;
-  all_or_none(*mesh.communicator(), function, [&] {
-    result.emplace(mesh, *layout, local.to(mesh.device()), strides);
-  });
+  all_or_none(*mesh.communicator(), function,
+              [&] { result.emplace(mesh, *layout, local.to(mesh.device()), strides); });
   if (!options.run_check) return *result;
   return DTensor(mesh, *layout, with_equal_replicas(result->to_local(), mesh, *layout), strides);
 }

@@ -51,7 +51,7 @@ IndexSet IndexSet::split(const Placement& placement, std::int64_t part, std::int
   }
   // Piece `index` of `length` positions cut into `count` pieces the way torch.chunk does.
   const auto chunk = [](std::int64_t length, std::int64_t index, std::int64_t count) {
-    const std::int64_t step = (length + count - 1) / count;
+    const std::int64_t step = length / count + (length % count != 0);
     const std::int64_t begin = std::min(index * step, length);
     return Interval{begin, std::min(begin + step, length)};
   };

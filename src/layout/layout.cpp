@@ -68,8 +68,13 @@ Layout::Layout(const Shape& shape, std::shared_ptr<const ProcessGrid> grid, Plac
     }
     impl->has_partial |= p.is_partial();
   }
+  bool ordered[max_rank] = {};
   for (const auto& [dim, mesh_dims] : order) {
     const int d = normalize_dim("Layout", dim, shape.size());
+    if (std::exchange(ordered[d], true)) {
+      throw LayoutError("Layout", fmt::format("two shard orders of dimension {}", d),
+                        "at most one for each tensor dimension");
+    }
     auto& split = impl->split_by[static_cast<std::size_t>(d)];
     if (!std::is_permutation(split.begin(), split.end(), mesh_dims.begin(), mesh_dims.end())) {
       throw LayoutError("Layout",
@@ -179,7 +184,14 @@ Shape Layout::infer_global_shape(const Shape& local_shape, const ProcessGrid& gr
       parts[d] *= grid.size(m);
     }
   }
-  for (int d = 0; d < global.size(); ++d) global[d] *= parts[d];
+  for (int d = 0; d < global.size(); ++d) {
+    if (__builtin_mul_overflow(global[d], parts[d], &global[d])) {
+      throw ValueError("Layout",
+                       fmt::format("local shape {} on {} as {}", to_string(local_shape),
+                                   to_string(grid), to_string(placements)),
+                       "a global shape below 2^63");
+    }
+  }
   return global;
 }
 

@@ -17,7 +17,8 @@ void check_reduce_op(const char* function, ReduceOp op, DType dtype) {
   const char* expected = nullptr;
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::product: break;
+    case ReduceOp::product:
+      break;
     case ReduceOp::avg:
       if (!is_floating(dtype) && !is_complex(dtype)) expected = "a floating or complex type";
       break;
@@ -58,9 +59,11 @@ bool operator==(const Placement& a, const Placement& b) noexcept {
 Shard::Shard(int dim, std::vector<std::int64_t> extents)
     : Placement(Kind::shard, dim, 1, ReduceOp::sum,
                 std::make_shared<const std::vector<std::int64_t>>(std::move(extents))) {
+  std::int64_t sum = 0;
   for (std::int64_t extent : this->extents()) {
-    if (extent < 0) {
-      throw ValueError("Shard", to_string(*this), "extents of zero or more");
+    if (extent < 0 || __builtin_add_overflow(sum, extent, &sum)) {
+      throw ValueError("Shard", to_string(*this),
+                       "extents of zero or more that add up to less than 2^63");
     }
   }
 }
@@ -76,13 +79,14 @@ StridedShard::StridedShard(int dim, std::int64_t split_factor)
 std::string to_string(const Placement& p) {
   switch (p.kind()) {
     case Placement::Kind::shard:
-      return p.has_extents()
-                 ? fmt::format("S({},[{}])", p.dim(), fmt::join(p.extents(), ", "))
-                 : fmt::format("S({})", p.dim());
+      return p.has_extents() ? fmt::format("S({},[{}])", p.dim(), fmt::join(p.extents(), ", "))
+                             : fmt::format("S({})", p.dim());
     case Placement::Kind::strided_shard:
       return fmt::format("SS({},{})", p.dim(), p.split_factor());
-    case Placement::Kind::replicate: return "R";
-    case Placement::Kind::partial: break;
+    case Placement::Kind::replicate:
+      return "R";
+    case Placement::Kind::partial:
+      break;
   }
   return p.reduce_op() == ReduceOp::sum ? "P" : fmt::format("P({})", to_string(p.reduce_op()));
 }

@@ -2,7 +2,11 @@
 #include "dtensor/redistribute/execution.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
+#include "dtensor/comm/runtime.hpp"
+#include "dtensor/core/kokkos_state.hpp"
 #include "dtensor/core/strided_copy.hpp"
 #include "dtensor/redistribute/combine.hpp"
 
@@ -49,6 +53,47 @@ void copy_packed(const Tensor& tensor, const Transfer& transfer, End end, unsign
 
 }  // namespace
 
+// Executions under way, oldest first. Before Kokkos takes their buffers or MPI goes down they are
+// waited for, in the order of their start, which is the same on all ranks.
+class Execution::UnderWay {
+ public:
+  static std::uint64_t add(Execution& execution) {
+    UnderWay& u = instance();
+    std::lock_guard lock(u.mutex_);
+    if (u.started_ == 0) {
+      detail::on_kokkos_finalize(&end_all);
+      detail::on_mpi_finalize(&end_all);
+    }
+    u.executions_.emplace(++u.started_, &execution);
+    return u.started_;
+  }
+  static void remove(std::uint64_t number) {
+    UnderWay& u = instance();
+    std::lock_guard lock(u.mutex_);
+    u.executions_.erase(number);
+  }
+
+ private:
+  // Never destroyed: DTensors with static lifetime may outlive every other static object.
+  static UnderWay& instance() {
+    static auto* instance = new UnderWay;
+    return *instance;
+  }
+  static void end_all() {
+    UnderWay& u = instance();
+    std::map<std::uint64_t, Execution*> executions;
+    {
+      std::lock_guard lock(u.mutex_);
+      executions.swap(u.executions_);
+    }
+    for (auto& [number, execution] : executions) execution->end();
+  }
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, Execution*> executions_;
+  std::uint64_t started_ = 0;
+};
+
 // Message order within a transfer is box by box; both ends walk the same boxes, so it is the same.
 
 struct Execution::PieceState {
@@ -73,7 +118,9 @@ Execution::Execution(std::shared_ptr<const Program> program,
       agreement_(std::move(agreement)),
       element_size_(size_of(source.dtype())),
       device_(source.device()) {
-  if (communicator_) tag_ = communicator_->next_tags(static_cast<int>(program_->plan->steps().size()) * 2);
+  // As many on every rank, whatever its plan: ranks that do not agree stay in step.
+  constexpr int max_stages = 4;
+  if (communicator_) tag_ = communicator_->next_tags(max_stages);
   buffers_.push_back(std::move(source));
   buffers_.resize(program_->buffer_shapes.size());
   if (program_->stages.empty()) {
@@ -87,9 +134,15 @@ Execution::Execution(std::shared_ptr<const Program> program,
   begin_stage();
   while (work()) progress(false);
   if (!program_->plan->communicates()) test();
+  if (!done_ || agreement_) number_ = UnderWay::add(*this);
 }
 
 Execution::~Execution() {
+  if (number_ != 0) UnderWay::remove(number_);
+  end();
+}
+
+void Execution::end() noexcept {
   try {
     if (!done_ || agreement_) wait();
   } catch (const std::exception&) {
@@ -257,7 +310,16 @@ void Execution::on_received(std::size_t receive) {
 
 void Execution::progress(bool block) {
   if (requests_.empty()) return;
-  communicator_->progress(requests_, block);
+  try {
+    communicator_->progress(requests_, block);
+  } catch (const CommunicationError&) {
+    // Ranks that do not agree may send what does not fit: `wait` asks the agreement first.
+    if (!agreement_) {
+      abandon();
+      throw;
+    }
+    if (!failure_) failure_ = std::current_exception();
+  }
   for (std::size_t i = 0; i < requests_.size();) {
     if (requests_[i].active()) {
       ++i;
@@ -304,7 +366,7 @@ void Execution::end_stage() {
 bool Execution::may_advance() { return !agreement_ || (agreement_->test() && !agreement_->failed()); }
 
 bool Execution::test() {
-  while (!done_) {
+  while (!done_ && !failure_) {
     const bool worked = work();
     progress(false);
     if (stage_done()) {
@@ -326,6 +388,10 @@ const Tensor& Execution::wait() {
       abandon();
       throw;
     }
+  }
+  if (failure_) {
+    abandon();
+    std::rethrow_exception(std::exchange(failure_, nullptr));
   }
   while (!done_) {
     const bool worked = work();

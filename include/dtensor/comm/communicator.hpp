@@ -73,6 +73,10 @@ class Communicator {
     next_tag_ = tag + count;
     return tag;
   }
+  /// Where the next tags come from. Ranks that have started different operations by mistake have
+  /// different positions, and go on from the highest.
+  int tag_position() const noexcept { return next_tag_; }
+  void set_tag_position(int position) noexcept { next_tag_ = position; }
 
  protected:
   Communicator(int rank, int size, int max_tag) : rank_(rank), size_(size), max_tag_(max_tag) {}

@@ -36,6 +36,7 @@ struct Event {
   std::int64_t bytes_sent = 0;         ///< by this rank
   const Layout* source = nullptr;      ///< valid during the call
   const Layout* destination = nullptr; ///< valid during the call
+  std::int64_t bytes_of_files = 0;     ///< written or read by this rank
 };
 
 /// Receives events on the thread that causes them. Keep it fast; do not communicate in it.

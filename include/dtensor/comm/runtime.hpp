@@ -37,6 +37,9 @@ namespace detail {
 /// Throws `StateError` naming `function` unless MPI is initialized with a sufficient thread level
 /// and not yet finalized.
 void require_mpi(const char* function);
+
+/// Calls back at the start of `MPI_Finalize`, while ranks can still communicate.
+void on_mpi_finalize(void (*callback)());
 }  // namespace detail
 
 }  // namespace dtensor

@@ -86,7 +86,7 @@ Extents row_major_strides(const Shape& shape);
 int normalize_dim(const char* function, std::int64_t dim, int rank);
 
 /// The number of elements of a shape. Throws `ValueError` naming `function` when an extent is
-/// negative or the product exceeds 64 bits.
+/// negative or a size in bytes, where extents of zero count as one, exceeds 64 bits.
 std::int64_t checked_element_count(const char* function, const Shape& shape);
 
 }  // namespace dtensor

@@ -41,6 +41,7 @@ class Tensor {
   static Tensor from_view(const ViewType& view);
 
   /// Views memory owned by somebody else. \param strides in elements \param owner kept alive
+  /// Throws `ValueError` for a negative extent or stride, or another number of strides.
   static Tensor from_blob(void* data, const Shape& shape, const Extents& strides, DType dtype,
                           DeviceKind device, std::shared_ptr<void> owner = nullptr);
 
@@ -104,7 +105,7 @@ class Tensor {
   /// strides do not allow one.
   Tensor reshape(const Shape& shape) const;
   /// A view with given geometry on the same storage. \param offset in elements from the storage's
-  /// first
+  /// first. Throws `ValueError` for a negative stride, `IndexError` when it leaves the storage.
   Tensor as_strided(const Shape& shape, const Extents& strides, std::int64_t offset) const;
   /// Offset of the first element from the storage's first, in elements.
   std::int64_t storage_offset() const { return state().offset; }
@@ -173,12 +174,12 @@ template <class DataType, class Layout, class MemorySpace>
 Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> Tensor::view()
     const {
   using Result = Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  static_assert(Result::rank_dynamic == Result::rank, "use run-time extents: double**, not double[3]");
+  constexpr int rank = static_cast<int>(Result::rank);
+  static_assert(static_cast<int>(Result::rank_dynamic) == rank,
+                "use run-time extents: double**, not double[3]");
   const State& s = state();
   const bool space_fits = device_is_host || device_kind_of<MemorySpace>() == device();
-  require_view(dtype_of<typename Result::value_type>, static_cast<int>(Result::rank), space_fits,
-               MemorySpace::name());
-  constexpr int rank = static_cast<int>(Result::rank);
+  require_view(dtype_of<typename Result::value_type>, rank, space_fits, MemorySpace::name());
   auto* const pointer = static_cast<typename Result::value_type*>(data());
   if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>) {
     Kokkos::LayoutStride layout;

@@ -73,7 +73,8 @@ class Layout {
   }
 
   /// The global shape whose shards have `local_shape` on every rank: extents times the ranks that
-  /// split them, or the sum of given extents.
+  /// split them, or the sum of given extents. Throws `IndexError` for a shard dimension out of
+  /// range, `ValueError` for an extent beyond 64 bits.
   static Shape infer_global_shape(const Shape& local_shape, const ProcessGrid& grid,
                                   const Placements& placements);
 

@@ -57,7 +57,11 @@ class Placement {
  protected:
   Placement(Kind kind, int dim, std::int64_t split_factor, ReduceOp op,
             std::shared_ptr<const std::vector<std::int64_t>> extents)
-      : kind_(kind), op_(op), dim_(dim), split_factor_(split_factor), extents_(std::move(extents)) {}
+      : kind_(kind),
+        op_(op),
+        dim_(dim),
+        split_factor_(split_factor),
+        extents_(std::move(extents)) {}
 
  private:
   Kind kind_;
@@ -91,8 +95,7 @@ struct Replicate : Placement {
 
 /// Every rank of the mesh dimension holds a contribution; the logical value is their reduction.
 struct Partial : Placement {
-  explicit Partial(ReduceOp op = ReduceOp::sum)
-      : Placement(Kind::partial, 0, 1, op, nullptr) {}
+  explicit Partial(ReduceOp op = ReduceOp::sum) : Placement(Kind::partial, 0, 1, op, nullptr) {}
 };
 
 /// One placement per mesh dimension.

@@ -36,6 +36,7 @@ class Execution {
   const Tensor& wait();
 
  private:
+  class UnderWay;
   struct PieceState;
   struct Active;
 
@@ -51,6 +52,8 @@ class Execution {
   void on_received(std::size_t receive);
   void finish_piece(std::size_t piece);
   void abandon();
+  // Waits where that has not been done; what it throws has nobody left to hear it.
+  void end() noexcept;
 
   bool may_advance();
 
@@ -61,6 +64,8 @@ class Execution {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Agreement> agreement_;
+  std::uint64_t number_ = 0;    // among those under way; 0 when done from the start
+  std::exception_ptr failure_;  // of the network, before the agreement has ended
   std::int64_t element_size_;
   DeviceKind device_;
   int tag_ = 0;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file
+/// Scalar types of results, and what operators ask of their inputs' types and memory.
+#pragma once
+
+#include "dtensor/core/tensor.hpp"
+
+namespace dtensor {
+
+/// The common type of two tensors. Throws `TypeError` naming `function` and both types unless they
+/// are equal: tensors are never converted unasked.
+DType common_dtype(const char* function, DType a, DType b);
+
+/// The type of a tensor combined with a number: the tensor's own, unless the number is of a higher
+/// kind (bool < integer < floating < complex). Then int64, float64, or the complex type of the
+/// tensor's precision. Throws `ValueError` when an integer does not fit the resulting type.
+DType common_dtype(const char* function, DType tensor, const Scalar& number);
+
+/// The type of quotients, means and square roots: float64 for integers and bool, else the same.
+constexpr DType fractional_dtype(DType dtype) noexcept {
+  return is_floating(dtype) || is_complex(dtype) ? dtype : DType::float64;
+}
+
+/// The type of sums: int64 for integers and bool, else the same.
+constexpr DType sum_dtype(DType dtype) noexcept {
+  return is_floating(dtype) || is_complex(dtype) ? dtype : DType::int64;
+}
+
+/// Throws `TypeError` naming `function` for bool.
+void refuse_bool(const char* function, DType dtype);
+
+/// Throws `TypeError` naming `function` unless both tensors are in the same memory.
+void check_same_memory(const char* function, const Tensor& a, const Tensor& b);
+
+}  // namespace dtensor

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dtensor/ops/decision.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "dtensor/core/error.hpp"
+#include "dtensor/redistribute/cost_model.hpp"
+
+namespace dtensor {
+
+namespace {
+
+// More combinations than this are cut down to those that keep some input's placement.
+constexpr std::size_t max_combinations = 20000;
+
+// Mesh dimensions, coarsest first.
+using Split = std::vector<int>;
+
+// A layout in the making.
+struct Target {
+  Placements placements;
+  std::vector<Split> split_by;  // per tensor dimension
+};
+
+std::int64_t ranks_of(const ProcessGrid& grid, const Split& mesh_dims) {
+  std::int64_t ranks = 1;
+  for (int m : mesh_dims) ranks *= grid.size(m);
+  return ranks;
+}
+
+// Bytes of the largest part of a tensor that is split evenly.
+double local_bytes(const Shape& shape, const std::vector<Split>& split_by, const ProcessGrid& grid,
+                   DType dtype) {
+  auto bytes = static_cast<double>(size_of(dtype));
+  for (int d = 0; d < shape.size(); ++d) {
+    const std::int64_t parts = ranks_of(grid, split_by[static_cast<std::size_t>(d)]);
+    bytes *= static_cast<double>((shape[d] + parts - 1) / parts);
+  }
+  return bytes;
+}
+
+// Seconds to bring a tensor from one layout to another: an estimate in closed form that needs no
+// plan. A rank that needs `need` bytes under the target holds one in `spread` of them.
+double redistribute_seconds(const Layout& from, const Target& to, DType dtype) {
+  const ProcessGrid& grid = *from.grid();
+  const CostModel model;
+  std::vector<Split> held;
+  std::int64_t spread = 1;
+  for (int d = 0; d < from.shape().size(); ++d) {
+    const Split& a = from.split_by(d);
+    const Split& b = to.split_by[static_cast<std::size_t>(d)];
+    std::size_t common = 0;
+    while (common < a.size() && common < b.size() && a[common] == b[common] &&
+           from.placement(a[common]) == to.placements[static_cast<std::size_t>(b[common])]) {
+      ++common;
+    }
+    spread *= ranks_of(grid, Split(a.begin() + static_cast<std::ptrdiff_t>(common), a.end()));
+    held.push_back(a);
+  }
+  std::int64_t group = 1;  // contributions to each element
+  for (int m = 0; m < grid.dim(); ++m) {
+    const bool reduced = from.placement(m).is_partial() &&
+                         !(to.placements[static_cast<std::size_t>(m)] == from.placement(m));
+    if (reduced) group *= grid.size(m);
+  }
+  const double need = local_bytes(from.shape(), to.split_by, grid, dtype);
+  const auto seconds = [&](std::int64_t messages, double bytes) {
+    return messages == 0 ? 0.0 : model.seconds(messages, static_cast<std::int64_t>(bytes));
+  };
+  const auto s = static_cast<double>(spread);
+  const auto g = static_cast<double>(group);
+  const double direct = seconds(group * spread - 1, need * (g - 1 / s));
+  if (group == 1) return direct;
+  const double reduced_first =
+      seconds(2 * (group - 1), 2 * local_bytes(from.shape(), held, grid, dtype) * (g - 1) / g) +
+      seconds(spread - 1, need * (1 - 1 / s));
+  return std::min(direct, reduced_first);
+}
+
+// What candidates are compared by, the most important first.
+struct Cost {
+  bool communicates = false;
+  double seconds = 0;  // now, and to reduce the result later
+  int changes = 0;     // of placements of inputs
+  double result_bytes = 0;
+
+  friend bool operator<(const Cost& a, const Cost& b) noexcept {
+    return std::tie(a.communicates, a.seconds, a.changes, a.result_bytes) <
+           std::tie(b.communicates, b.seconds, b.changes, b.result_bytes);
+  }
+};
+
+std::optional<Layout> make_layout(const Shape& shape,
+                                  const std::shared_ptr<const ProcessGrid>& grid,
+                                  const Target& target) {
+  ShardOrder order;
+  for (int d = 0; d < shape.size(); ++d) {
+    const Split& split = target.split_by[static_cast<std::size_t>(d)];
+    if (split.size() > 1) order.emplace_back(d, split);
+  }
+  try {
+    return Layout(shape, grid, target.placements, order);
+  } catch (const LayoutError&) {
+    return std::nullopt;  // extents that a user gave do not fit what the other splits leave
+  }
+}
+
+class Search {
+ public:
+  Search(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
+         const std::vector<DType>& dtypes, DType result)
+      : rule_(rule),
+        inputs_(inputs),
+        dtypes_(dtypes),
+        result_(result),
+        grid_(inputs.front().grid()),
+        letters_(rule.letters()) {
+    for (const Layout& layout : inputs) shapes_.push_back(layout.shape());
+    output_shape_ = rule.output_shape(function, shapes_);
+  }
+
+  Decision run() {
+    collect_strategies();
+    chosen_.assign(strategies_.size(), 0);
+    while (true) {
+      try_combination();
+      std::size_t m = chosen_.size();
+      while (m > 0 && ++chosen_[m - 1] == strategies_[m - 1].size()) chosen_[--m] = 0;
+      if (m == 0) return *best_;
+    }
+  }
+
+ private:
+  // No strategy is offered that would make contributions out of whole values: the result would have
+  // to be reduced for no gain.
+  bool reachable(const Strategy& s, int mesh_dim) const {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (s.inputs[i].is_partial() && !(s.inputs[i] == inputs_[i].placement(mesh_dim))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  int changes(const Strategy& s, int mesh_dim) const {
+    int count = 0;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      count += !(s.inputs[i] == inputs_[i].placement(mesh_dim));
+    }
+    return count;
+  }
+
+  void collect_strategies() {
+    std::size_t combinations = 1;
+    for (int m = 0; m < grid_->dim(); ++m) {
+      Placements current;
+      for (const Layout& layout : inputs_) current.push_back(layout.placement(m));
+      strategies_.push_back(strategies(rule_, shapes_, current));
+      std::erase_if(strategies_.back(), [&](const Strategy& s) { return !reachable(s, m); });
+      combinations *= std::min(strategies_.back().size(), max_combinations);
+      combinations = std::min(combinations, max_combinations + 1);
+    }
+    if (combinations <= max_combinations) return;
+    const int all = static_cast<int>(inputs_.size());
+    for (int m = 0; m < grid_->dim(); ++m) {
+      auto& list = strategies_[static_cast<std::size_t>(m)];
+      // The first one replicates everything, which is always possible.
+      list.erase(std::remove_if(list.begin() + 1, list.end(),
+                                [&](const Strategy& s) { return changes(s, m) == all; }),
+                 list.end());
+    }
+  }
+
+  const Strategy& strategy(int mesh_dim) const {
+    const auto m = static_cast<std::size_t>(mesh_dim);
+    return strategies_[m][chosen_[m]];
+  }
+
+  // The orders in which the mesh dimensions may split the operator's dimensions: increasing, and
+  // for each input the order that it has, followed by the mesh dimensions that are new to it.
+  void try_combination() {
+    std::vector<Split> split(letters_.size());
+    bool ordered = false;
+    for (int m = 0; m < grid_->dim(); ++m) {
+      if (strategy(m).letter == 0) continue;
+      Split& s = split[letters_.find(strategy(m).letter)];
+      s.push_back(m);
+      ordered |= s.size() > 1;
+    }
+    try_order(split);
+    if (!ordered) return;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      std::vector<Split> as_input = split;
+      for (int d = 0; d < inputs_[i].shape().size(); ++d) {
+        const Split& has = inputs_[i].split_by(d);
+        const auto position = [&](int m) { return std::find(has.begin(), has.end(), m); };
+        Split& s = as_input[letters_.find(rule_.inputs()[i][static_cast<std::size_t>(d)])];
+        std::stable_sort(s.begin(), s.end(),
+                         [&](int a, int b) { return position(a) < position(b); });
+      }
+      if (as_input != split) try_order(as_input);
+    }
+  }
+
+  Target target(const Placement& (*placement)(const Strategy&, std::size_t), std::size_t i,
+                const std::string& letters, const std::vector<Split>& split) const {
+    Target t;
+    for (int m = 0; m < grid_->dim(); ++m) t.placements.push_back(placement(strategy(m), i));
+    for (std::size_t d = 0; d < letters.size(); ++d) {
+      t.split_by.emplace_back();
+      if (letters[d] == '1') continue;
+      for (int m : split[letters_.find(letters[d])]) {
+        // Not where the tensor's extent of 1 stands for all indices.
+        if (t.placements[static_cast<std::size_t>(m)].is_shard(static_cast<int>(d))) {
+          t.split_by.back().push_back(m);
+        }
+      }
+    }
+    return t;
+  }
+
+  void try_order(const std::vector<Split>& split) {
+    Cost cost;
+    std::vector<Target> targets;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      targets.push_back(
+          target([](const Strategy& s, std::size_t k) -> const Placement& { return s.inputs[k]; },
+                 i, rule_.inputs()[i], split));
+      cost.seconds += redistribute_seconds(inputs_[i], targets.back(), dtypes_[i]);
+    }
+    cost.communicates = cost.seconds > 0;
+    for (int m = 0; m < grid_->dim(); ++m) cost.changes += changes(strategy(m), m);
+    const Target output =
+        target([](const Strategy& s, std::size_t) -> const Placement& { return s.output; }, 0,
+               rule_.output(), split);
+    cost.result_bytes = local_bytes(output_shape_, output.split_by, *grid_, result_);
+    std::int64_t group = 1;
+    for (int m = 0; m < grid_->dim(); ++m) {
+      if (output.placements[static_cast<std::size_t>(m)].is_partial()) group *= grid_->size(m);
+    }
+    if (cost.communicates && group > 1) {
+      const auto g = static_cast<double>(group);
+      cost.seconds += CostModel().seconds(
+          group - 1, static_cast<std::int64_t>(cost.result_bytes * (g - 1) / g));
+    }
+    if (best_ && !(cost < best_cost_)) return;
+
+    const auto result = make_layout(output_shape_, grid_, output);
+    if (!result) return;
+    Decision decision{{}, *result};
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const auto layout = make_layout(shapes_[i], grid_, targets[i]);
+      if (!layout) return;
+      decision.inputs.push_back(*layout);
+    }
+    best_ = std::move(decision);
+    best_cost_ = cost;
+  }
+
+  const Rule& rule_;
+  const std::vector<Layout>& inputs_;
+  const std::vector<DType>& dtypes_;
+  DType result_;
+  std::shared_ptr<const ProcessGrid> grid_;
+  std::string letters_;
+  std::vector<Shape> shapes_;
+  Shape output_shape_;
+  std::vector<std::vector<Strategy>> strategies_;  // per mesh dimension
+  std::vector<std::size_t> chosen_;
+  std::optional<Decision> best_;
+  Cost best_cost_;
+};
+
+}  // namespace
+
+Decision decide(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
+                const std::vector<DType>& dtypes, DType result) {
+  return Search(function, rule, inputs, dtypes, result).run();
+}
+
+}  // namespace dtensor

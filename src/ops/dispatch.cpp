@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dtensor/ops/dispatch.hpp"
+
+#include <fmt/format.h>
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "dtensor/comm/runtime.hpp"
+#include "dtensor/layout/hash.hpp"
+#include "dtensor/redistribute/program.hpp"
+
+namespace dtensor {
+
+namespace {
+
+struct Key {
+  Rule rule;
+  std::vector<Layout> inputs;
+  std::vector<DType> dtypes;
+  DType result;
+  friend bool operator==(const Key& a, const Key& b) = default;
+};
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept {
+    Hash h;
+    h.add(key.rule.hash());
+    for (const Layout& layout : key.inputs) h.add(layout.hash());
+    h.add_range(key.dtypes);
+    h.add(static_cast<std::uint64_t>(key.result));
+    return h.value();
+  }
+};
+
+// Least recently used decisions leave first.
+class DecisionCache {
+ public:
+  Decision get(const char* function, Key key) {
+    std::lock_guard lock(mutex_);
+    if (const auto found = index_.find(key); found != index_.end()) {
+      entries_.splice(entries_.begin(), entries_, found->second);
+      return entries_.front().decision;
+    }
+    Decision decision = decide(function, key.rule, key.inputs, key.dtypes, key.result);
+    const auto [position, inserted] = index_.emplace(std::move(key), entries_.end());
+    entries_.push_front({decision, &position->first});
+    position->second = entries_.begin();
+    if (entries_.size() > capacity) {
+      index_.erase(index_.find(*entries_.back().key));
+      entries_.pop_back();
+    }
+    return decision;
+  }
+
+ private:
+  static constexpr std::size_t capacity = 1024;
+  struct Entry {
+    Decision decision;
+    const Key* key;
+  };
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
+};
+
+DecisionCache& cache() {
+  static auto* instance = new DecisionCache;
+  return *instance;
+}
+
+void check_meshes(const Operation& operation, const std::vector<DTensor>& inputs) {
+  const DeviceMesh& mesh = inputs.front().device_mesh();
+  for (const DTensor& input : inputs) {
+    if (input.device_mesh() == mesh) continue;
+    throw LayoutError(
+        operation.name,
+        fmt::format("inputs on {} and on {}", to_string(mesh), to_string(input.device_mesh())),
+        "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
+  }
+}
+
+const char* reason_for(const Layout& from, const Layout& to) {
+  for (int m = 0; m < from.grid()->dim(); ++m) {
+    if (from.placement(m).is_partial() && !(from.placement(m) == to.placement(m))) {
+      return "the operator needs the reduced value of a Partial input";
+    }
+  }
+  return "the operator needs its inputs under placements that fit together";
+}
+
+std::vector<DTensor> redistributed(const Operation& operation, const std::vector<DTensor>& inputs,
+                                   const Decision& decision) {
+  std::vector<DTensor> result = inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Layout& from = inputs[i].layout();
+    const Layout& to = decision.inputs[i];
+    if (from == to) continue;
+    // One tensor given twice moves once.
+    std::size_t same = 0;
+    while (same < i && !(&inputs[same].layout() == &from && decision.inputs[same] == to)) {
+      ++same;
+    }
+    // All moves start before the first is waited for.
+    result[i] = same < i ? result[same]
+                         : detail::redistribute(inputs[i], inputs[i].device_mesh(), to, true,
+                                                operation.name, reason_for(from, to));
+  }
+  return result;
+}
+
+}  // namespace
+
+Decision cached_decision(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
+                         const std::vector<DType>& dtypes, DType result) {
+  return cache().get(function, {rule, inputs, dtypes, result});
+}
+
+DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,
+                 const LocalKernel& kernel) {
+  check_meshes(operation, inputs);
+  std::vector<Layout> layouts;
+  std::vector<DType> dtypes;
+  for (const DTensor& input : inputs) {
+    layouts.push_back(input.layout());
+    dtypes.push_back(input.dtype());
+  }
+  const Decision decision =
+      cached_decision(operation.name, operation.rule, layouts, dtypes, operation.result);
+  const std::vector<DTensor> ready = redistributed(operation, inputs, decision);
+  const DeviceMesh& mesh = inputs.front().device_mesh();
+  if (!mesh.is_member()) {
+    return DTensor(mesh, decision.output,
+                   Tensor::empty(local_shape_on(decision.output, Runtime::rank()), operation.result,
+                                 mesh.device()),
+                   operation.strides);
+  }
+  std::vector<Tensor> locals;
+  for (const DTensor& input : ready) locals.push_back(input.to_local());
+  return DTensor(mesh, decision.output, kernel(locals), operation.strides);
+}
+
+}  // namespace dtensor

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dtensor/ops/promotion.hpp"
+
+#include <fmt/format.h>
+
+#include "dtensor/core/error.hpp"
+
+namespace dtensor {
+
+namespace {
+
+Scalar::Kind kind_of(DType dtype) noexcept {
+  if (is_complex(dtype)) return Scalar::Kind::complex;
+  if (is_floating(dtype)) return Scalar::Kind::floating;
+  return is_integral(dtype) ? Scalar::Kind::integer : Scalar::Kind::boolean;
+}
+
+}  // namespace
+
+DType common_dtype(const char* function, DType a, DType b) {
+  if (a != b) {
+    throw TypeError(function, fmt::format("tensors of {} and {}", to_string(a), to_string(b)),
+                    "tensors of one scalar type; convert one of them first");
+  }
+  return a;
+}
+
+DType common_dtype(const char* function, DType tensor, const Scalar& number) {
+  if (number.kind() > kind_of(tensor)) {
+    switch (number.kind()) {
+      case Scalar::Kind::boolean:
+      case Scalar::Kind::integer:
+        return DType::int64;
+      case Scalar::Kind::floating:
+        return DType::float64;
+      case Scalar::Kind::complex:
+        break;
+    }
+    return is_floating(tensor) && tensor != DType::float64 ? DType::complex64 : DType::complex128;
+  }
+  if (is_integral(tensor) && number.kind() == Scalar::Kind::integer) {
+    const auto value = number.to<std::int64_t>();
+    dispatch_dtype(tensor, [&]<class T>() {
+      if constexpr (std::is_integral_v<T>) {
+        if (static_cast<std::int64_t>(static_cast<T>(value)) == value) return;
+        throw ValueError(function, fmt::format("{} with a tensor of {}", value, to_string(tensor)),
+                         "a number that the tensor's scalar type can hold");
+      }
+    });
+  }
+  return tensor;
+}
+
+void refuse_bool(const char* function, DType dtype) {
+  if (dtype == DType::boolean) {
+    throw TypeError(function, "a tensor of bool", "numbers; convert the tensor first");
+  }
+}
+
+void check_same_memory(const char* function, const Tensor& a, const Tensor& b) {
+  if (a.device() == b.device()) return;
+  throw TypeError(
+      function,
+      fmt::format("tensors in {} and {} memory", to_string(a.device()), to_string(b.device())),
+      "tensors in the same memory; to(device) moves one");
+}
+
+}  // namespace dtensor

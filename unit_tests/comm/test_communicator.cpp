@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "comm/collective_checks.hpp"
+#include "dtensor/comm/device_mesh.hpp"
+#include "dtensor/core/error.hpp"
+
+using namespace dtensor;
+using dtensor::testing::world_rank;
+using dtensor::testing::world_size;
+
+namespace {
+
+void wait_all(Communicator& communicator, std::vector<Request>& requests) {
+  const auto active = [&] {
+    return std::any_of(requests.begin(), requests.end(),
+                       [](const Request& r) { return r.active(); });
+  };
+  while (active()) communicator.progress(requests, true);
+}
+
+}  // namespace
+
+TEST(Communicator, MessagesArriveByTagAndInOrder) {
+  const DeviceMesh mesh({world_size()});
+  MpiCommunicator& c = *mesh.communicator();
+  const int to = (c.rank() + 1) % c.size(), from = (c.rank() + c.size() - 1) % c.size();
+  const int tag = c.next_tags(2);
+  const int sent[] = {100 * c.rank(), 100 * c.rank() + 1, 100 * c.rank() + 2};
+  int got[3] = {-1, -1, -1};
+  std::vector<Request> requests;
+  requests.push_back(c.irecv(&got[2], sizeof(int), from, tag + 1));
+  requests.push_back(c.irecv(&got[0], sizeof(int), from, tag));
+  requests.push_back(c.irecv(&got[1], sizeof(int), from, tag));
+  requests.push_back(c.isend(&sent[0], sizeof(int), to, tag));
+  requests.push_back(c.isend(&sent[1], sizeof(int), to, tag));
+  requests.push_back(c.isend(&sent[2], sizeof(int), to, tag + 1));
+  requests.push_back(Request());  // done from the start
+  wait_all(c, requests);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(got[i], 100 * from + i);
+}
+
+TEST(Communicator, GathersTextsOfAnyLength) {
+  const DeviceMesh mesh({world_size()});
+  const auto text_of = [](int rank) {
+    return std::string(static_cast<std::size_t>(rank * rank), static_cast<char>('a' + rank));
+  };
+  const auto texts = mesh.communicator()->all_gather_text(text_of(world_rank()));
+  ASSERT_EQ(texts.size(), static_cast<std::size_t>(world_size()));
+  for (int r = 0; r < world_size(); ++r) EXPECT_EQ(texts[static_cast<std::size_t>(r)], text_of(r));
+}
+
+TEST(Communicator, Reduces) {
+  const DeviceMesh mesh({world_size()});
+  MpiCommunicator& c = *mesh.communicator();
+  std::uint64_t most[2] = {~std::uint64_t{0} - static_cast<std::uint64_t>(c.rank()),
+                           static_cast<std::uint64_t>(c.rank())};
+  std::vector<Request> requests{c.iall_reduce_max(most, 2)};
+  wait_all(c, requests);
+  EXPECT_EQ(most[0], ~std::uint64_t{0});
+  EXPECT_EQ(most[1], static_cast<std::uint64_t>(c.size() - 1));
+
+  const double own[2] = {1.5, -static_cast<double>(c.rank())};
+  double out[2] = {};
+  ASSERT_TRUE(c.can_all_reduce(DType::float64, ReduceOp::sum));
+  requests = {c.iall_reduce(own, out, 2, DType::float64, ReduceOp::sum)};
+  wait_all(c, requests);
+  EXPECT_EQ(out[0], 1.5 * c.size());
+  EXPECT_EQ(out[1], -c.size() * (c.size() - 1) / 2.0);
+
+  const bool own_flag = c.rank() == 0;
+  bool any = false;
+  requests = {c.iall_reduce(&own_flag, &any, 1, DType::boolean, ReduceOp::sum)};
+  wait_all(c, requests);
+  EXPECT_TRUE(any);
+  bool all = true;
+  requests = {c.iall_reduce(&own_flag, &all, 1, DType::boolean, ReduceOp::min)};
+  wait_all(c, requests);
+  EXPECT_EQ(all, c.size() == 1);
+  EXPECT_FALSE(c.can_all_reduce(DType::float16, ReduceOp::sum));
+  EXPECT_FALSE(c.can_all_reduce(DType::float64, ReduceOp::avg));
+}
+
+TEST(Communicator, AMessageThatDoesNotFitIsAnErrorAndEndsTheRequest) {
+  if (world_size() == 1) return;  // MPI need not notice it within a process
+  const DeviceMesh mesh({world_size()});
+  MpiCommunicator& c = *mesh.communicator();
+  const int to = (c.rank() + 1) % c.size(), from = (c.rank() + c.size() - 1) % c.size();
+  const int tag = c.next_tags(1);
+  const std::vector<char> large(100, 'x');
+  std::vector<char> small(10);
+  std::vector<Request> requests;
+  requests.push_back(c.irecv(small.data(), std::ssize(small), from, tag));
+  requests.push_back(c.isend(large.data(), std::ssize(large), to, tag));
+  int errors = 0;
+  while (requests[0].active() || requests[1].active()) {
+    try {
+      c.progress(requests, true);
+    } catch (const CommunicationError&) {
+      ++errors;
+    }
+  }
+  EXPECT_EQ(errors, 1);
+}
+
+TEST(Communicator, TagsAreNotHandedOutTwiceInARow) {
+  const DeviceMesh mesh({world_size()});
+  const int first = mesh.communicator()->next_tags(4);
+  EXPECT_EQ(mesh.communicator()->next_tags(1), first + 4);
+  EXPECT_EQ(mesh.communicator()->next_tags(2), first + 5);
+}
