@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/kokkos_state.hpp"
@@ -244,6 +245,7 @@ bool Execution::copy_own() {
 }
 
 bool Execution::work() {
+  if (!may_communicate()) return copy_own();
   const bool received = post_receives();
   const bool sent = post_sends();
   // Messages first: the own part is copied while they are under way.
@@ -313,12 +315,8 @@ void Execution::progress(bool block) {
   try {
     communicator_->progress(requests_, block);
   } catch (const CommunicationError&) {
-    // Ranks that do not agree may send what does not fit: `wait` asks the agreement first.
-    if (!agreement_) {
-      abandon();
-      throw;
-    }
-    if (!failure_) failure_ = std::current_exception();
+    abandon();
+    throw;
   }
   for (std::size_t i = 0; i < requests_.size();) {
     if (requests_[i].active()) {
@@ -362,15 +360,17 @@ void Execution::end_stage() {
   begin_stage();
 }
 
-// A later round relies on what the ranks agreed on; the first is undone by `abandon`.
-bool Execution::may_advance() { return !agreement_ || (agreement_->test() && !agreement_->failed()); }
+// Messages between ranks that do not agree could be larger than the buffers they arrive in, which
+// not every MPI survives. None is sent before the ranks have agreed.
+bool Execution::may_communicate() {
+  return !agreement_ || (agreement_->test() && !agreement_->failed());
+}
 
 bool Execution::test() {
-  while (!done_ && !failure_) {
+  while (!done_) {
     const bool worked = work();
     progress(false);
     if (stage_done()) {
-      if (!may_advance()) return agreement_->failed();
       end_stage();
     } else if (!worked) {
       return agreement_ && agreement_->test() && agreement_->failed();
@@ -381,17 +381,12 @@ bool Execution::test() {
 
 const Tensor& Execution::wait() {
   if (agreement_) {
-    const auto agreement = std::move(agreement_);
-    try {
-      agreement->wait();
-    } catch (...) {
-      abandon();
-      throw;
+    while (!agreement_->test() && copy_own()) {
     }
-  }
-  if (failure_) {
-    abandon();
-    std::rethrow_exception(std::exchange(failure_, nullptr));
+    const auto agreement = std::move(agreement_);
+    const bool was_done = std::exchange(done_, true);  // nothing is under way when it throws
+    agreement->wait();
+    done_ = was_done;
   }
   while (!done_) {
     const bool worked = work();

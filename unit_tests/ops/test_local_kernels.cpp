@@ -371,6 +371,18 @@ TEST(LocalMatmul, BlocksAndBroadcastViewsOfALargerMatrix) {
   expect_equal(matmul(x, repeated), *evaluate({"mk", "kn"}, "mn", {a, half}, product), 1e-13, "");
 }
 
+// Rows that overlap in memory, as no leading dimension of BLAS can say.
+TEST(LocalMatmul, OverlappingRows) {
+  Numbers numbers(6);
+  const Array line = numbers.array({8});
+  Array a({4, 5});
+  for_each_index(a.shape, [&](const Extents& i) { a.at(i) = line.at({i[0] + i[1]}); });
+  const Tensor x = tensor(line).as_strided({4, 5}, {1, 1}, 0);
+  const auto product = [](const std::vector<double>& v) { return v[0] * v[1]; };
+  const Array gram = *evaluate({"mk", "nk"}, "mn", {a, a}, product);
+  expect_equal(matmul(x, x.transpose(0, 1)), gram, 1e-13, "overlapping rows");
+}
+
 TEST(LocalMatmul, Vectors) {
   Numbers numbers(5);
   const Array a = numbers.array({3, 4}), v = numbers.array({4}), w = numbers.array({3});

@@ -36,6 +36,20 @@ struct RealOf<Kokkos::complex<R>> {
   using type = R;
 };
 
+// What one thread can add many numbers in, one by one.
+template <class S>
+struct WideOf {
+  using type = S;
+};
+template <>
+struct WideOf<float> {
+  using type = double;
+};
+template <>
+struct WideOf<Kokkos::complex<float>> {
+  using type = Kokkos::complex<double>;
+};
+
 // A sum over some dimensions: kept dimensions walk the result (operand 0) and the input (operand
 // 1), reduced dimensions the input only.
 template <class T>
@@ -51,11 +65,12 @@ struct SumLoop {
 
   KOKKOS_INLINE_FUNCTION S load(std::int64_t i) const { return scalar_cast<S>(in[i]); }
 
-  KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const S& sum) const {
+  template <class Sum>
+  KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const Sum& sum) const {
     if constexpr (std::is_integral_v<T>) {
       out[i] = sum;
     } else {
-      using R = typename RealOf<S>::type;
+      using R = typename RealOf<Sum>::type;
       out[i] = scalar_cast<Out>(divisor == 1 ? sum : sum / static_cast<R>(divisor));
     }
   }
@@ -148,6 +163,7 @@ void sum_across_rows(const SumLoop<T>& loop) {
 // One team per result.
 template <class Execution, class T>
 void sum_by_team(const SumLoop<T>& loop) {
+  using Wide = typename WideOf<sum_t<T>>::type;
   using Policy = Kokkos::TeamPolicy<Execution>;
   constexpr std::int64_t most_teams = std::int64_t{1} << 30;
   for (std::int64_t begin = 0; begin < loop.kept.count; begin += most_teams) {
@@ -156,12 +172,12 @@ void sum_by_team(const SumLoop<T>& loop) {
         "dtensor::sum", Policy(teams, Kokkos::AUTO),
         KOKKOS_LAMBDA(const typename Policy::member_type& team) {
           const PerOperand<2> base = loop.kept.locate(loop.kept.rank, begin + team.league_rank());
-          sum_t<T> sum = {};
+          Wide sum = {};
           Kokkos::parallel_reduce(
               Kokkos::TeamThreadRange(team, loop.reduced.count),
-              [&](const std::int64_t r, sum_t<T>& partial) {
-                accumulate(partial,
-                           loop.load(base[1] + loop.reduced.locate(loop.reduced.rank, r)[0]));
+              [&](const std::int64_t r, Wide& partial) {
+                const std::int64_t offset = base[1] + loop.reduced.locate(loop.reduced.rank, r)[0];
+                accumulate(partial, scalar_cast<Wide>(loop.load(offset)));
               },
               sum);
           Kokkos::single(Kokkos::PerTeam(team), [&] { loop.store(base[0], sum); });
