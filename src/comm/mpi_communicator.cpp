@@ -9,8 +9,8 @@
 #include <numeric>
 #include <set>
 
-#include "dtensor/core/error.hpp"
 #include "dtensor/comm/runtime.hpp"
+#include "dtensor/core/error.hpp"
 
 namespace dtensor {
 
@@ -67,9 +67,8 @@ int finalize(MPI_Comm, int, void*, void*) {
 void hook_finalize(Registry& r) {
   if (r.hooked) return;
   int key = MPI_KEYVAL_INVALID;
-  detail::check_mpi(
-      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &finalize, &key, nullptr),
-      "MPI_Comm_create_keyval");
+  detail::check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &finalize, &key, nullptr),
+                    "MPI_Comm_create_keyval");
   detail::check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
   detail::check_mpi(MPI_Comm_free_keyval(&key), "MPI_Comm_free_keyval");
   r.hooked = true;
@@ -77,18 +76,29 @@ void hook_finalize(Registry& r) {
 
 MPI_Datatype mpi_type(DType dtype) {
   switch (dtype) {
-    case DType::float64: return MPI_DOUBLE;
-    case DType::float32: return MPI_FLOAT;
-    case DType::complex128: return MPI_C_DOUBLE_COMPLEX;
-    case DType::complex64: return MPI_C_FLOAT_COMPLEX;
-    case DType::int64: return MPI_INT64_T;
-    case DType::int32: return MPI_INT32_T;
-    case DType::int16: return MPI_INT16_T;
-    case DType::int8: return MPI_INT8_T;
-    case DType::uint8: return MPI_UINT8_T;
-    case DType::boolean: return MPI_C_BOOL;
+    case DType::float64:
+      return MPI_DOUBLE;
+    case DType::float32:
+      return MPI_FLOAT;
+    case DType::complex128:
+      return MPI_C_DOUBLE_COMPLEX;
+    case DType::complex64:
+      return MPI_C_FLOAT_COMPLEX;
+    case DType::int64:
+      return MPI_INT64_T;
+    case DType::int32:
+      return MPI_INT32_T;
+    case DType::int16:
+      return MPI_INT16_T;
+    case DType::int8:
+      return MPI_INT8_T;
+    case DType::uint8:
+      return MPI_UINT8_T;
+    case DType::boolean:
+      return MPI_C_BOOL;
     case DType::float16:
-    case DType::bfloat16: break;
+    case DType::bfloat16:
+      break;
   }
   return MPI_DATATYPE_NULL;
 }
@@ -98,24 +108,36 @@ MPI_Op mpi_op(DType dtype, ReduceOp op) {
     switch (op) {
       case ReduceOp::sum:
       case ReduceOp::max:
-      case ReduceOp::bor: return MPI_LOR;
+      case ReduceOp::bor:
+        return MPI_LOR;
       case ReduceOp::min:
       case ReduceOp::product:
-      case ReduceOp::band: return MPI_LAND;
-      case ReduceOp::bxor: return MPI_LXOR;
-      case ReduceOp::avg: break;
+      case ReduceOp::band:
+        return MPI_LAND;
+      case ReduceOp::bxor:
+        return MPI_LXOR;
+      case ReduceOp::avg:
+        break;
     }
     return MPI_OP_NULL;
   }
   switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::min: return MPI_MIN;
-    case ReduceOp::max: return MPI_MAX;
-    case ReduceOp::product: return MPI_PROD;
-    case ReduceOp::band: return MPI_BAND;
-    case ReduceOp::bor: return MPI_BOR;
-    case ReduceOp::bxor: return MPI_BXOR;
-    case ReduceOp::avg: break;
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::product:
+      return MPI_PROD;
+    case ReduceOp::band:
+      return MPI_BAND;
+    case ReduceOp::bor:
+      return MPI_BOR;
+    case ReduceOp::bxor:
+      return MPI_BXOR;
+    case ReduceOp::avg:
+      break;
   }
   return MPI_OP_NULL;
 }
@@ -162,8 +184,8 @@ std::shared_ptr<MpiCommunicator> MpiCommunicator::of_ranks(const std::vector<int
   }
   MPI_Group world, group;
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-  const int included = MPI_Group_incl(world, static_cast<int>(world_ranks.size()),
-                                      world_ranks.data(), &group);
+  const int included =
+      MPI_Group_incl(world, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
   MPI_Group_free(&world);
   check_mpi(included, "MPI_Group_incl");
   MPI_Comm comm = MPI_COMM_NULL;
@@ -251,9 +273,8 @@ void MpiCommunicator::progress(std::span<Request> requests, bool block) {
   done.resize(active.size());
   int count = 0;
   const int n = static_cast<int>(active.size());
-  const int code =
-      block ? MPI_Waitsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE)
-            : MPI_Testsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE);
+  const int code = block ? MPI_Waitsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE)
+                         : MPI_Testsome(n, active.data(), &count, done.data(), MPI_STATUSES_IGNORE);
   // A request that has failed is finished too.
   for (std::size_t i = 0; i < active.size(); ++i) {
     if (active[i] == MPI_REQUEST_NULL) requests[where[i]].set_done();
@@ -265,8 +286,7 @@ std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& tex
   const int own = static_cast<int>(text.size());
   const auto n = static_cast<std::size_t>(size());
   std::vector<int> lengths(n), offsets(n + 1, 0);
-  check_mpi(MPI_Allgather(&own, 1, MPI_INT, lengths.data(), 1, MPI_INT, handle()),
-            "MPI_Allgather");
+  check_mpi(MPI_Allgather(&own, 1, MPI_INT, lengths.data(), 1, MPI_INT, handle()), "MPI_Allgather");
   std::partial_sum(lengths.begin(), lengths.end(), offsets.begin() + 1);
   std::string all(static_cast<std::size_t>(offsets.back()), '\0');
   check_mpi(MPI_Allgatherv(text.data(), own, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
@@ -274,8 +294,8 @@ std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& tex
             "MPI_Allgatherv");
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < n; ++i) {
-    texts.push_back(all.substr(static_cast<std::size_t>(offsets[i]),
-                               static_cast<std::size_t>(lengths[i])));
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
   }
   return texts;
 }

@@ -30,7 +30,8 @@ Extents row_major_strides(const Shape& shape) {
 int normalize_dim(const char* function, std::int64_t dim, int rank) {
   const std::int64_t d = dim < 0 ? dim + rank : dim;
   if (d < 0 || d >= rank) {
-    throw IndexError(function, fmt::format("dimension {} of a tensor with {} dimensions", dim, rank),
+    throw IndexError(function,
+                     fmt::format("dimension {} of a tensor with {} dimensions", dim, rank),
                      rank == 0 ? std::string("a tensor with dimensions")
                                : fmt::format("a dimension from {} to {}", -rank, rank - 1));
   }
@@ -38,8 +39,8 @@ int normalize_dim(const char* function, std::int64_t dim, int rank) {
 }
 
 std::int64_t checked_element_count(const char* function, const Shape& shape) {
-  // Strides are products of extents too, where those of zero count as one; and a count of bytes must
-  // fit as well as one of elements: 16 bytes is the largest scalar.
+  // Strides are products of extents too, where those of zero count as one; and a count of bytes
+  // must fit as well as one of elements: 16 bytes is the largest scalar.
   std::int64_t count = 1, bytes = 0;
   bool overflow = false, zero = false;
   for (std::int64_t extent : shape) {

@@ -37,8 +37,8 @@ std::int64_t checked_span(const char* function, const Shape& shape, const Extent
 // Copies the raw bytes of a dense block between memory spaces.
 void copy_between_spaces(const Tensor& to, const Tensor& from) {
   if constexpr (!device_is_host) {
-    using Host = Kokkos::View<unsigned char*, Kokkos::HostSpace,
-                              Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    using Host =
+        Kokkos::View<unsigned char*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     using Device =
         Kokkos::View<unsigned char*, DeviceMemory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     const auto bytes = static_cast<std::size_t>(from.numel() * size_of(from.dtype()));

@@ -116,13 +116,17 @@ class RedistributeCall {
     const auto communicator = source.mesh.joint_communicator(mesh);
     std::optional<Layout> destination;
     detail::Compiled program;
+    Tensor result;
     std::exception_ptr error;
+    Execution::progress_all();
     try {
       destination.emplace(make_destination());
       if (*destination == source.layout && mesh == source.mesh) return tensor;
       if (communicator) {
         program = detail::compiled(source.layout, *destination, source.dtype, communicator,
                                    source.mesh.joint_ranks(mesh));
+        // Before the ranks agree, so that all of them learn when one has no memory for it.
+        result = Tensor::empty(program.program->buffer_shapes.back(), source.dtype, mesh.device());
       }
     } catch (...) {
       if (!communicator) throw;
@@ -150,8 +154,8 @@ class RedistributeCall {
       if (error) agreement->wait();
     }
     auto execution =
-        detail::start(program, local, std::move(agreement), operation, reason);
-    Tensor result;
+        detail::start(program, local.to(mesh.device()), std::move(agreement), operation, reason,
+                      std::move(result));
     if (!async_op || !program.program->plan->communicates()) {
       result = execution->wait();
       execution = nullptr;

@@ -77,7 +77,7 @@ Compiled compiled(const Layout& source, const Layout& destination, DType dtype,
 
 std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,
                                  std::unique_ptr<Agreement> agreement, const char* operation,
-                                 const char* reason) {
+                                 const char* reason, Tensor result) {
   const Program& program = *compiled.program;
   if (observed()) {
     for (std::size_t i = 0; i < program.plan->steps().size(); ++i) {
@@ -94,7 +94,7 @@ std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,
     }
   }
   return std::make_shared<Execution>(compiled.program, compiled.communicator, local,
-                                     std::move(agreement));
+                                     std::move(agreement), std::move(result));
 }
 
 }  // namespace dtensor::detail

@@ -24,6 +24,6 @@ Compiled compiled(const Layout& source, const Layout& destination, DType dtype,
 /// Starts the move of a local tensor. \param agreement null when nothing is communicated
 std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,
                                  std::unique_ptr<Agreement> agreement, const char* operation,
-                                 const char* reason);
+                                 const char* reason, Tensor result = {});
 
 }  // namespace dtensor::detail

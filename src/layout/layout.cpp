@@ -77,10 +77,11 @@ Layout::Layout(const Shape& shape, std::shared_ptr<const ProcessGrid> grid, Plac
     }
     auto& split = impl->split_by[static_cast<std::size_t>(d)];
     if (!std::is_permutation(split.begin(), split.end(), mesh_dims.begin(), mesh_dims.end())) {
-      throw LayoutError("Layout",
-                        fmt::format("shard order [{}] of dimension {} with placements {}",
-                                    fmt::join(mesh_dims, ", "), d, to_string(placements)),
-                        fmt::format("an order of the mesh dimensions [{}]", fmt::join(split, ", ")));
+      throw LayoutError(
+          "Layout",
+          fmt::format("shard order [{}] of dimension {} with placements {}",
+                      fmt::join(mesh_dims, ", "), d, to_string(placements)),
+          fmt::format("an order of the mesh dimensions [{}]", fmt::join(split, ", ")));
     }
     split = mesh_dims;
   }
@@ -103,8 +104,8 @@ Layout::Layout(const Shape& shape, std::shared_ptr<const ProcessGrid> grid, Plac
   // Given extents must fit whatever the coarser splits left, at every coordinate.
   for (int d = 0; d < shape.size(); ++d) {
     const auto& split = split_by(d);
-    const bool given = std::any_of(split.begin(), split.end(),
-                                   [&](int m) { return placement(m).has_extents(); });
+    const bool given =
+        std::any_of(split.begin(), split.end(), [&](int m) { return placement(m).has_extents(); });
     if (given) for_each_coordinate(g, split, [&](const Extents& c) { index_set(c, d); });
   }
 }
@@ -196,8 +197,8 @@ Shape Layout::infer_global_shape(const Shape& local_shape, const ProcessGrid& gr
 }
 
 std::string to_string(const Layout& layout) {
-  std::string text = fmt::format("{} as {}", to_string(layout.shape()),
-                                 to_string(layout.placements()));
+  std::string text =
+      fmt::format("{} as {}", to_string(layout.shape()), to_string(layout.placements()));
   for (const auto& [dim, mesh_dims] : layout.shard_order()) {
     text += fmt::format(" with dimension {} split by [{}]", dim, fmt::join(mesh_dims, ", "));
   }

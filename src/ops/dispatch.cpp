@@ -10,7 +10,7 @@
 
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/layout/hash.hpp"
-#include "dtensor/redistribute/program.hpp"
+#include "dtensor/redistribute/execution.hpp"
 
 namespace dtensor {
 
@@ -121,6 +121,7 @@ Decision cached_decision(const char* function, const Rule& rule, const std::vect
 DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,
                  const LocalKernel& kernel) {
   check_meshes(operation, inputs);
+  Execution::progress_all();
   std::vector<Layout> layouts;
   std::vector<DType> dtypes;
   for (const DTensor& input : inputs) {

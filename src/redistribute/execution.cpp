@@ -38,18 +38,19 @@ unsigned char* in_one_piece(const Tensor& tensor, const Transfer& transfer, End 
   return at(tensor, position);
 }
 
-// Copies a transfer's elements between a tensor and a dense buffer in message order.
+// Copies a transfer's elements between a tensor and a dense buffer in message order: box by box, and
+// both ends walk the same boxes.
 void copy_packed(const Tensor& tensor, const Transfer& transfer, End end, unsigned char* packed) {
   const std::int64_t size = size_of(tensor.dtype());
-  for_each_box(transfer, [&](const Extents& source, const Extents& destination,
-                             const Extents& extents) {
-    const bool packs = end == End::source;
-    const StridedBox in_tensor{at(tensor, packs ? source : destination), tensor.strides()};
-    const StridedBox in_buffer{packed, row_major_strides(extents)};
-    copy_strided(packs ? in_buffer : in_tensor, packs ? in_tensor : in_buffer, extents, size,
-                 tensor.device());
-    packed += extents.product() * size;
-  });
+  for_each_box(
+      transfer, [&](const Extents& source, const Extents& destination, const Extents& extents) {
+        const bool packs = end == End::source;
+        const StridedBox in_tensor{at(tensor, packs ? source : destination), tensor.strides()};
+        const StridedBox in_buffer{packed, row_major_strides(extents)};
+        copy_strided(packs ? in_buffer : in_tensor, packs ? in_tensor : in_buffer, extents, size,
+                     tensor.device());
+        packed += extents.product() * size;
+      });
 }
 
 }  // namespace
@@ -67,6 +68,18 @@ class Execution::UnderWay {
     }
     u.executions_.emplace(++u.started_, &execution);
     return u.started_;
+  }
+  static void progress() {
+    UnderWay& u = instance();
+    if (u.started_ == 0) return;
+    std::lock_guard lock(u.mutex_);
+    for (auto& [number, execution] : u.executions_) {
+      try {
+        execution->test();
+      } catch (const Error&) {
+        // Kept for whoever waits for this execution.
+      }
+    }
   }
   static void remove(std::uint64_t number) {
     UnderWay& u = instance();
@@ -95,10 +108,8 @@ class Execution::UnderWay {
   std::uint64_t started_ = 0;
 };
 
-// Message order within a transfer is box by box; both ends walk the same boxes, so it is the same.
-
 struct Execution::PieceState {
-  std::size_t missing = 0;                             // contributions still to come
+  std::size_t missing = 0;                              // contributions still to come
   std::vector<std::shared_ptr<Storage>> contributions;  // scratch of each, empty where direct
   std::int64_t scratch = 0;
   bool reserved = false;
@@ -113,7 +124,7 @@ struct Execution::Active {
 
 Execution::Execution(std::shared_ptr<const Program> program,
                      std::shared_ptr<Communicator> communicator, Tensor source,
-                     std::unique_ptr<Agreement> agreement)
+                     std::unique_ptr<Agreement> agreement, Tensor result)
     : program_(std::move(program)),
       communicator_(std::move(communicator)),
       agreement_(std::move(agreement)),
@@ -124,11 +135,10 @@ Execution::Execution(std::shared_ptr<const Program> program,
   if (communicator_) tag_ = communicator_->next_tags(max_stages);
   buffers_.push_back(std::move(source));
   buffers_.resize(program_->buffer_shapes.size());
+  if (buffers_.size() > 1) buffers_.back() = std::move(result);
   if (program_->stages.empty()) {
     // A rank that an all-reduce leaves out still gets an empty result.
-    for (std::size_t i = 1; i < buffers_.size(); ++i) {
-      buffers_[i] = Tensor::empty(program_->buffer_shapes[i], buffers_[0].dtype(), device_);
-    }
+    allocate_buffers(buffers_.size() - 1);
     done_ = true;
     return;
   }
@@ -143,6 +153,8 @@ Execution::~Execution() {
   end();
 }
 
+void Execution::progress_all() { UnderWay::progress(); }
+
 void Execution::end() noexcept {
   try {
     if (!done_ || agreement_) wait();
@@ -151,14 +163,18 @@ void Execution::end() noexcept {
   }
 }
 
+void Execution::allocate_buffers(std::size_t last) {
+  for (std::size_t i = 1; i <= last; ++i) {
+    if (!buffers_[i].defined()) {
+      buffers_[i] = Tensor::empty(program_->buffer_shapes[i], buffers_[0].dtype(), device_);
+    }
+  }
+}
+
 void Execution::begin_stage() {
   const Stage& s = stage();
   const DType dtype = buffers_[0].dtype();
-  for (std::size_t i = 1; i <= s.output; ++i) {
-    if (!buffers_[i].defined()) {
-      buffers_[i] = Tensor::empty(program_->buffer_shapes[i], dtype, device_);
-    }
-  }
+  allocate_buffers(s.output);
   // A stage over all elements in order needs them dense.
   const bool flat = !(s.input_shape == buffers_[s.input].shape());
   input_ = flat ? buffers_[s.input].contiguous().reshape(s.input_shape) : buffers_[s.input];
@@ -174,8 +190,8 @@ void Execution::begin_stage() {
   received_.assign(s.receives.size(), 0);
   for (std::size_t i = 0; i < s.pieces.size(); ++i) {
     const auto& contributors = s.pieces[i].contributors;
-    const bool own = std::find(contributors.begin(), contributors.end(), program_->self) !=
-                     contributors.end();
+    const bool own =
+        std::find(contributors.begin(), contributors.end(), program_->self) != contributors.end();
     pieces_[i].missing = contributors.size() - (own ? 1 : 0);
     pieces_[i].contributions.resize(contributors.size());
     if (pieces_[i].missing == 0) own_pieces_.push_back(i);
@@ -208,8 +224,7 @@ bool Execution::post_receives() {
       state.contributions[r.slot] = Storage::allocate(bytes(piece.transfer), device_);
       data = state.contributions[r.slot]->data();
     }
-    requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer,
-                                             tag_ + s.tag));
+    requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer, tag_ + s.tag));
     active_.push_back({false, next_receive_, nullptr, 0});
     any = true;
   }
@@ -231,8 +246,7 @@ bool Execution::post_sends() {
     data = scratch->data();
     send_scratch_ += size;
   }
-  requests_.push_back(
-      communicator_->isend(data, size, send.peer, tag_ + s.tag));
+  requests_.push_back(communicator_->isend(data, size, send.peer, tag_ + s.tag));
   active_.push_back({true, next_send_, std::move(scratch), size});
   ++next_send_;
   return true;
@@ -315,6 +329,7 @@ void Execution::progress(bool block) {
   try {
     communicator_->progress(requests_, block);
   } catch (const CommunicationError&) {
+    failure_ = std::current_exception();
     abandon();
     throw;
   }
@@ -349,11 +364,7 @@ void Execution::end_stage() {
   const std::size_t input = s.input;
   if (++stage_ == program_->stages.size()) {
     done_ = true;
-    for (std::size_t i = 1; i < buffers_.size(); ++i) {
-      if (!buffers_[i].defined()) {
-        buffers_[i] = Tensor::empty(program_->buffer_shapes[i], output_.dtype(), device_);
-      }
-    }
+    allocate_buffers(buffers_.size() - 1);
     return;
   }
   if (stage().input != input) buffers_[input] = Tensor::empty(Shape{0}, output_.dtype(), device_);
@@ -388,6 +399,7 @@ const Tensor& Execution::wait() {
     agreement->wait();
     done_ = was_done;
   }
+  if (failure_) std::rethrow_exception(failure_);
   while (!done_) {
     const bool worked = work();
     if (stage_done()) {

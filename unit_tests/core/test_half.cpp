@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dtensor/core/half.hpp"
+#include "dtensor/core/scalar_types.hpp"
 
 namespace {
 
@@ -44,10 +45,10 @@ struct Format {
   }
 
   /// Nearest value, of two equally near the one with even bits.
-  static std::uint16_t round(float f) {
+  static std::uint16_t round(double f) {
     const int sign = std::signbit(f) ? 0x8000 : 0;
     const auto& m = magnitudes();
-    const double x = std::fabs(static_cast<double>(f));
+    const double x = std::fabs(f);
     if (x >= m.back()) return static_cast<std::uint16_t>(sign | infinity_bits);
     const auto above = std::upper_bound(m.begin(), m.end(), x);
     const int low = static_cast<int>(above - m.begin()) - 1;
@@ -122,6 +123,21 @@ TYPED_TEST(Half, RoundsToNearestEvenAroundEveryValue) {
       expect_rounded<TypeParam>(std::nextafter(f, 0.0f));
       expect_rounded<TypeParam>(std::nextafter(f, std::numeric_limits<float>::infinity()));
     }
+  }
+}
+
+// Closer to a middle than any float can be: rounding to float on the way would end on the middle.
+TYPED_TEST(Half, RoundsDoublesOnce) {
+  const auto& m = FormatOf<TypeParam>::magnitudes();
+  for (std::size_t i = 0; i + 1 < m.size(); ++i) {
+    const double middle = (m[i] + m[i + 1]) / 2;
+    for (double d : {m[i], middle, middle * (1 - 0x1p-45), middle * (1 + 0x1p-45)}) {
+      ASSERT_EQ(dtensor::scalar_cast<TypeParam>(d).bits, FormatOf<TypeParam>::round(d)) << d;
+      ASSERT_EQ(dtensor::scalar_cast<TypeParam>(-d).bits, FormatOf<TypeParam>::round(-d)) << -d;
+    }
+  }
+  for (double d : {1e-300, -1e-300, 1e300, -1e300, 3.4028235677973366e38}) {
+    EXPECT_EQ(dtensor::scalar_cast<TypeParam>(d).bits, FormatOf<TypeParam>::round(d)) << d;
   }
 }
 

@@ -24,6 +24,16 @@ KOKKOS_INLINE_FUNCTION float bits_float(std::uint32_t u) {
   b.u = u;
   return b.f;
 }
+// Rounds to odd: the last bit says that something was cut off, so that rounding once more, to a
+// type of at most 22 mantissa bits, gives what rounding the double at once would.
+KOKKOS_INLINE_FUNCTION float round_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const double back = static_cast<double>(nearest);
+  if (back == value || value != value) return nearest;
+  std::uint32_t bits = float_bits(nearest);
+  if ((value > 0) == (back > value)) --bits;  // towards zero
+  return bits_float(bits | 1u);
+}
 }  // namespace detail
 
 /// IEEE 754 binary16: 1 sign, 5 exponent and 10 mantissa bits.

@@ -107,6 +107,8 @@ KOKKOS_INLINE_FUNCTION To scalar_cast(const From& from) {
     return scalar_cast<To>(static_cast<float>(from));
   } else if constexpr (to_complex) {
     return To(static_cast<typename To::value_type>(from));
+  } else if constexpr (to_half && std::is_same_v<From, double>) {
+    return To(detail::round_to_odd(from));
   } else if constexpr (to_half) {
     return To(static_cast<float>(from));
   } else if constexpr (std::is_same_v<To, bool>) {

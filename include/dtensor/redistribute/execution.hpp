@@ -14,18 +14,20 @@
 namespace dtensor {
 
 /// Starts when constructed, never blocks before `wait`. Messages wait until the ranks are known to
-/// agree; local copies are made meanwhile. Packs straight into send buffers, sends
-/// from the source and receives into the result where the elements lie in one piece, and copies
-/// this rank's own part while messages are under way. An execution that nobody has waited for when
-/// Kokkos or MPI is finalized is waited for there, on all ranks.
+/// agree; local copies are made meanwhile. Packs straight into send buffers, sends from the source
+/// and receives into the result where the elements lie in one piece, and copies this rank's own
+/// part while messages are under way. An execution that nobody has waited for when Kokkos or MPI is
+/// finalized is waited for there, on all ranks.
 class Execution {
  public:
   /// \param communicator  of the program's participants; may be null when nothing is communicated
   /// \param source        this rank's local tensor, with the shape of the program's first buffer
   /// \param agreement     the comparison of all ranks' arguments under way, if any; no result is
   ///                      used before it has ended well
+  /// \param result        where the result goes, with the shape of the program's last buffer; made
+  ///                      when needed if undefined
   Execution(std::shared_ptr<const Program> program, std::shared_ptr<Communicator> communicator,
-            Tensor source, std::unique_ptr<Agreement> agreement);
+            Tensor source, std::unique_ptr<Agreement> agreement, Tensor result = {});
   /// Blocks until the network is done with the buffers.
   ~Execution();
   Execution(const Execution&) = delete;
@@ -33,6 +35,9 @@ class Execution {
 
   /// Makes progress without blocking. Returns whether `wait` would return at once.
   bool test();
+  /// Makes progress on all executions under way, without blocking. Called when the library starts
+  /// new work, so that asynchronous moves go on beside it.
+  static void progress_all();
   /// Blocks until done and returns this rank's local result. Throws on every rank what the
   /// agreement found, `CommunicationError` when the network failed.
   const Tensor& wait();
@@ -42,6 +47,7 @@ class Execution {
   struct PieceState;
   struct Active;
 
+  void allocate_buffers(std::size_t last);
   void begin_stage();
   void end_stage();
   bool stage_done() const noexcept;
@@ -66,7 +72,8 @@ class Execution {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Agreement> agreement_;
-  std::uint64_t number_ = 0;    // among those under way; 0 when done from the start
+  std::uint64_t number_ = 0;  // among those under way; 0 when done from the start
+  std::exception_ptr failure_;  // of the network
   std::int64_t element_size_;
   DeviceKind device_;
   int tag_ = 0;
