@@ -17,8 +17,8 @@ constexpr int pixels = 64;
 constexpr double pixel_sum = 561718;
 constexpr double frobenius_norm = 2628.119479780172;
 constexpr double trace = 1202.1477121607031;
-constexpr double eigenvalues[] = {179.0069301,  163.71774688, 141.78843909, 101.1003752,
-                                  69.51316559,  59.10852489,  51.88453911,  44.01510667};
+constexpr double eigenvalues[] = {179.0069301, 163.71774688, 141.78843909, 101.1003752,
+                                  69.51316559, 59.10852489,  51.88453911,  44.01510667};
 
 /// The pixels of all images, row by row. The digit at the end of a row is left out.
 inline std::vector<double> read(const std::string& path) {

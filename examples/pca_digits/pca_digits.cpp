@@ -3,7 +3,8 @@
 // matrix of their 64 pixels, by subspace iteration on distributed tensors.
 //
 //   mpirun -n 4 pca_digits --save-halfway DIR   runs to the end, leaving a checkpoint of the middle
-//   mpirun -n 3 pca_digits --restart DIR        finishes from that checkpoint, on any number of ranks
+//   mpirun -n 3 pca_digits --restart DIR        finishes from that checkpoint, on any number of
+//   ranks
 //
 // Every value is compared with the known one; a wrong value makes the exit status 1.
 #include <CLI/CLI.hpp>
@@ -87,7 +88,8 @@ State start(const std::string& data, const DeviceMesh& mesh, Check& check) {
 
   // Any start that is not orthogonal to the leading eigenvectors will do.
   std::vector<double> basis(digits::pixels * columns);
-  for (std::size_t i = 0; i < basis.size(); ++i) basis[i] = std::sin(1.0 + static_cast<double>(i * i));
+  for (std::size_t i = 0; i < basis.size(); ++i)
+    basis[i] = std::sin(1.0 + static_cast<double>(i * i));
   orthonormalize(basis, digits::pixels, columns);
   const Tensor dense = Tensor::from_vector(basis, {digits::pixels, columns});
   return {covariance, distribute_tensor(dense, mesh, replicated, std::nullopt), 0};
@@ -159,8 +161,8 @@ bool run(const Options& options) {
     check.compare(name.c_str(), values[i], digits::eigenvalues[i], 1e-8);
   }
 
-  const DTensor found = distribute_tensor(Tensor::from_vector(values, {columns}), mesh, replicated,
-                                          std::nullopt);
+  const DTensor found =
+      distribute_tensor(Tensor::from_vector(values, {columns}), mesh, replicated, std::nullopt);
   if (!options.save_halfway.empty()) {
     checkpoint::save(options.save_halfway + "/final", {{"eigenvalues", found}});
   }

@@ -55,7 +55,8 @@ Agreement::Agreement(Communicator& communicator, std::string function, std::uint
     : communicator_(communicator),
       function_(std::move(function)),
       describe_(std::move(describe)),
-      error_(std::move(error)) {
+      error_(std::move(error)),
+      fingerprint_(fingerprint) {
   if (communicator_.size() == 1) {
     if (error_) std::rethrow_exception(error_);
     return;
@@ -93,15 +94,15 @@ void Agreement::wait() {
 void Agreement::throw_failure() {
   wire_.reset();
   auto texts = communicator_.all_gather_text(
-      fmt::format("{}{}", communicator_.tag_position(), separator) +
+      fmt::format("{}{}", communicator_.operations(), separator) +
       (error_ ? pack(error_, function_) : "V" + (describe_ ? describe_() : std::string())));
-  int tag_position = 0;
+  std::uint64_t operations = 0;
   for (std::string& text : texts) {
     const auto end = text.find(separator);
-    tag_position = std::max(tag_position, std::stoi(text.substr(0, end)));
+    operations = std::max<std::uint64_t>(operations, std::stoull(text.substr(0, end)));
     text.erase(0, end + 1);
   }
-  communicator_.set_tag_position(tag_position);
+  communicator_.set_operations(operations);
   std::map<std::string, std::vector<int>> groups;
   for (int r = 0; r < communicator_.size(); ++r) {
     const auto& text = texts[static_cast<std::size_t>(r)];

@@ -8,9 +8,9 @@
 namespace dtensor {
 
 namespace {
-constexpr const char* names[dtype_count] = {"float64", "float32", "float16", "bfloat16",
-                                            "complex128", "complex64", "int64", "int32",
-                                            "int16", "int8", "uint8", "bool"};
+constexpr const char* names[dtype_count] = {"float64",    "float32",   "float16", "bfloat16",
+                                            "complex128", "complex64", "int64",   "int32",
+                                            "int16",      "int8",      "uint8",   "bool"};
 }
 
 const char* to_string(DType dtype) noexcept { return names[static_cast<int>(dtype)]; }

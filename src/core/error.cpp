@@ -24,14 +24,30 @@ void throw_error(ErrorKind kind, std::string function, std::string given, std::s
     throw ErrorOf<Kind>(std::move(function), std::move(given), std::move(expected), rank);
   };
   switch (kind) {
-    case ErrorKind::value: raise.operator()<ErrorKind::value>(); break;
-    case ErrorKind::type: raise.operator()<ErrorKind::type>(); break;
-    case ErrorKind::index: raise.operator()<ErrorKind::index>(); break;
-    case ErrorKind::layout: raise.operator()<ErrorKind::layout>(); break;
-    case ErrorKind::mismatch: raise.operator()<ErrorKind::mismatch>(); break;
-    case ErrorKind::state: raise.operator()<ErrorKind::state>(); break;
-    case ErrorKind::communication: raise.operator()<ErrorKind::communication>(); break;
-    case ErrorKind::io: raise.operator()<ErrorKind::io>(); break;
+    case ErrorKind::value:
+      raise.operator()<ErrorKind::value>();
+      break;
+    case ErrorKind::type:
+      raise.operator()<ErrorKind::type>();
+      break;
+    case ErrorKind::index:
+      raise.operator()<ErrorKind::index>();
+      break;
+    case ErrorKind::layout:
+      raise.operator()<ErrorKind::layout>();
+      break;
+    case ErrorKind::mismatch:
+      raise.operator()<ErrorKind::mismatch>();
+      break;
+    case ErrorKind::state:
+      raise.operator()<ErrorKind::state>();
+      break;
+    case ErrorKind::communication:
+      raise.operator()<ErrorKind::communication>();
+      break;
+    case ErrorKind::io:
+      raise.operator()<ErrorKind::io>();
+      break;
   }
   throw Error(kind, std::move(function), std::move(given), std::move(expected), rank);
 }

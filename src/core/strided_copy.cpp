@@ -29,9 +29,8 @@ Loop simplify(const Extents& extents, const Extents& to, const Extents& from) {
   for (int d = 0; d < extents.size(); ++d) {
     if (extents[d] != 1) order[n++] = d;
   }
-  std::stable_sort(order, order + n, [&](int a, int b) {
-    return std::abs(to[a]) > std::abs(to[b]);
-  });
+  std::stable_sort(order, order + n,
+                   [&](int a, int b) { return std::abs(to[a]) > std::abs(to[b]); });
   for (int i = 0; i < n; ++i) {
     const int d = order[i];
     const int last = loop.rank - 1;
@@ -59,8 +58,8 @@ Loop simplify(const Extents& extents, const Extents& to, const Extents& from) {
 template <class Execution>
 inline constexpr bool rowwise = std::is_same_v<typename Execution::memory_space, Kokkos::HostSpace>;
 
-KOKKOS_INLINE_FUNCTION void locate(const Loop& loop, int dims, std::int64_t index,
-                                   std::int64_t& to, std::int64_t& from) {
+KOKKOS_INLINE_FUNCTION void locate(const Loop& loop, int dims, std::int64_t index, std::int64_t& to,
+                                   std::int64_t& from) {
   to = from = 0;
   for (int d = dims - 1; d >= 0; --d) {
     const std::int64_t i = index % loop.extent[d];
@@ -200,25 +199,30 @@ void copy_strided(const StridedBox& to, const StridedBox& from, const Extents& e
   const Loop loop = simplify(extents, to.strides, from.strides);
   if (loop.count == 0) return;
   switch (element_size) {
-    case 1: return copy<std::uint8_t>(loop, to.data, from.data, kind);
-    case 2: return copy<std::uint16_t>(loop, to.data, from.data, kind);
-    case 4: return copy<std::uint32_t>(loop, to.data, from.data, kind);
-    case 8: return copy<std::uint64_t>(loop, to.data, from.data, kind);
-    default: return copy<Sixteen>(loop, to.data, from.data, kind);
+    case 1:
+      return copy<std::uint8_t>(loop, to.data, from.data, kind);
+    case 2:
+      return copy<std::uint16_t>(loop, to.data, from.data, kind);
+    case 4:
+      return copy<std::uint32_t>(loop, to.data, from.data, kind);
+    case 8:
+      return copy<std::uint64_t>(loop, to.data, from.data, kind);
+    default:
+      return copy<Sixteen>(loop, to.data, from.data, kind);
   }
 }
 
-void convert_strided(const StridedBox& to, DType to_dtype, const StridedBox& from,
-                     DType from_dtype, const Extents& extents, DeviceKind kind) {
+void convert_strided(const StridedBox& to, DType to_dtype, const StridedBox& from, DType from_dtype,
+                     const Extents& extents, DeviceKind kind) {
   if (to_dtype == from_dtype) return copy_strided(to, from, extents, size_of(to_dtype), kind);
   const Loop loop = simplify(extents, to.strides, from.strides);
   if (loop.count == 0) return;
   dispatch_dtype(to_dtype, [&]<class To>() {
     dispatch_dtype(from_dtype, [&]<class From>() {
       dispatch_space(kind, [&]<class Execution>() {
-        for_each_row<Execution>("dtensor::convert", loop,
-                                ConvertRow<To, From>{static_cast<To*>(to.data),
-                                                     static_cast<const From*>(from.data)});
+        for_each_row<Execution>(
+            "dtensor::convert", loop,
+            ConvertRow<To, From>{static_cast<To*>(to.data), static_cast<const From*>(from.data)});
       });
     });
   });

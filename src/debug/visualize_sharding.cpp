@@ -26,6 +26,8 @@ std::string visualize_sharding(const Layout& layout) {
   return text;
 }
 
-std::string visualize_sharding(const DTensor& tensor) { return visualize_sharding(tensor.layout()); }
+std::string visualize_sharding(const DTensor& tensor) {
+  return visualize_sharding(tensor.layout());
+}
 
 }  // namespace dtensor

@@ -17,7 +17,7 @@ struct DTensor::State {
   Layout layout;
   DType dtype;
   Extents strides;
-  Tensor local;                        // undefined while a redistribution is under way
+  Tensor local;  // undefined while a redistribution is under way
   std::shared_ptr<Execution> pending;
 };
 
@@ -31,8 +31,8 @@ DTensor::DTensor(DeviceMesh mesh, Layout layout, Tensor local, std::optional<Ext
   }
   Extents global_strides = strides ? *strides : row_major_strides(layout.shape());
   const DType dtype = local.dtype();
-  state_ = std::make_shared<State>(State{std::move(mesh), std::move(layout), dtype, global_strides,
-                                         std::move(local), nullptr});
+  state_ = std::make_shared<State>(
+      State{std::move(mesh), std::move(layout), dtype, global_strides, std::move(local), nullptr});
 }
 
 DTensor::State& DTensor::state() const {
@@ -153,9 +153,8 @@ class RedistributeCall {
           error);
       if (error) agreement->wait();
     }
-    auto execution =
-        detail::start(program, local.to(mesh.device()), std::move(agreement), operation, reason,
-                      std::move(result));
+    auto execution = detail::start(program, local.to(mesh.device()), std::move(agreement),
+                                   operation, reason, std::move(result));
     if (!async_op || !program.program->plan->communicates()) {
       result = execution->wait();
       execution = nullptr;
@@ -196,8 +195,8 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
 namespace detail {
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
                      bool async_op, const char* operation, const char* reason) {
-  return RedistributeCall::run(tensor, mesh, [&] { return destination; }, async_op, operation,
-                               reason);
+  return RedistributeCall::run(
+      tensor, mesh, [&] { return destination; }, async_op, operation, reason);
 }
 }  // namespace detail
 

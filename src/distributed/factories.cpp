@@ -11,8 +11,7 @@ namespace dtensor {
 namespace {
 
 Placements placements_of(const FactoryOptions& options, const DeviceMesh& mesh) {
-  return options.placements.value_or(
-      Placements(static_cast<std::size_t>(mesh.dim()), Replicate()));
+  return options.placements.value_or(Placements(static_cast<std::size_t>(mesh.dim()), Replicate()));
 }
 
 DTensor make(const char* function, const Shape& shape, const DeviceMesh& mesh,

@@ -35,16 +35,14 @@ class ProgramCache {
         return e.program;
       }
     }
-    auto program = std::make_shared<const Program>(
-        compile(std::make_shared<const Plan>(source, destination, dtype), participants,
-                Runtime::rank()));
+    auto program = std::make_shared<const Program>(compile(
+        std::make_shared<const Plan>(source, destination, dtype), participants, Runtime::rank()));
     entries_.push_front({h.value(), program, participants});
     index_.emplace(h.value(), entries_.begin());
     if (entries_.size() > capacity) {
       auto [begin, end] = index_.equal_range(entries_.back().hash);
-      index_.erase(std::find_if(begin, end, [&](const auto& item) {
-        return item.second == std::prev(entries_.end());
-      }));
+      index_.erase(std::find_if(
+          begin, end, [&](const auto& item) { return item.second == std::prev(entries_.end()); }));
       entries_.pop_back();
     }
     return program;

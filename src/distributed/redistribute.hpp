@@ -18,8 +18,7 @@ struct Compiled {
 
 /// From a bounded cache. \param participants in the order of the communicator
 Compiled compiled(const Layout& source, const Layout& destination, DType dtype,
-                  std::shared_ptr<Communicator> communicator,
-                  const std::vector<int>& participants);
+                  std::shared_ptr<Communicator> communicator, const std::vector<int>& participants);
 
 /// Starts the move of a local tensor. \param agreement null when nothing is communicated
 std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,

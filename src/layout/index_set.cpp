@@ -99,7 +99,8 @@ std::string to_string(const IndexSet& set) {
   std::string text = "{";
   for (const Interval& i : set.intervals()) {
     if (text.size() > 1) text += ", ";
-    text += i.length() == 1 ? fmt::format("{}", i.begin) : fmt::format("{}..{}", i.begin, i.end - 1);
+    text +=
+        i.length() == 1 ? fmt::format("{}", i.begin) : fmt::format("{}..{}", i.begin, i.end - 1);
   }
   return text + "}";
 }

@@ -23,8 +23,7 @@ ProcessGrid::ProcessGrid(const Shape& shape, std::vector<int> ranks, std::vector
     throw ValueError(function, "a mesh without dimensions", "at least one mesh dimension");
   }
   if (checked_element_count(function, shape_) != size()) {
-    throw ValueError(function,
-                     fmt::format("mesh shape {} for {} ranks", to_string(shape_), size()),
+    throw ValueError(function, fmt::format("mesh shape {} for {} ranks", to_string(shape_), size()),
                      "as many ranks as the mesh has places");
   }
   std::vector<int> sorted = ranks_;

@@ -9,8 +9,8 @@ namespace dtensor {
 namespace {
 
 template <class T>
-inline constexpr bool is_complex_v = std::is_same_v<T, Kokkos::complex<double>> ||
-                                     std::is_same_v<T, Kokkos::complex<float>>;
+inline constexpr bool is_complex_v =
+    std::is_same_v<T, Kokkos::complex<double>> || std::is_same_v<T, Kokkos::complex<float>>;
 
 // Signed overflow is undefined in C++: integers are added and multiplied as unsigned ones.
 template <class T>
@@ -119,10 +119,10 @@ void run(T* out, const std::vector<const void*>& contributions, std::int64_t cou
     Kokkos::parallel_for("dtensor::combine", Policy(0, blocks),
                          [=](const std::int64_t item) { f.host(item); });
   } else {
-    Kokkos::View<const T*[1], typename Execution::memory_space> list(
+    Kokkos::View<const T* [1], typename Execution::memory_space> list(
         Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::contributions"),
         contributions.size());
-    Kokkos::View<const T*[1], Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> host(
+    Kokkos::View<const T* [1], Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> host(
         reinterpret_cast<const T**>(const_cast<const void**>(contributions.data())),
         contributions.size());
     Kokkos::deep_copy(list, host);
@@ -145,13 +145,20 @@ void combine(void* out, const std::vector<const void*>& contributions, std::int6
       };
       switch (op) {
         case ReduceOp::avg:
-        case ReduceOp::sum: return with.template operator()<ReduceOp::sum>();
-        case ReduceOp::min: return with.template operator()<ReduceOp::min>();
-        case ReduceOp::max: return with.template operator()<ReduceOp::max>();
-        case ReduceOp::product: return with.template operator()<ReduceOp::product>();
-        case ReduceOp::band: return with.template operator()<ReduceOp::band>();
-        case ReduceOp::bor: return with.template operator()<ReduceOp::bor>();
-        case ReduceOp::bxor: return with.template operator()<ReduceOp::bxor>();
+        case ReduceOp::sum:
+          return with.template operator()<ReduceOp::sum>();
+        case ReduceOp::min:
+          return with.template operator()<ReduceOp::min>();
+        case ReduceOp::max:
+          return with.template operator()<ReduceOp::max>();
+        case ReduceOp::product:
+          return with.template operator()<ReduceOp::product>();
+        case ReduceOp::band:
+          return with.template operator()<ReduceOp::band>();
+        case ReduceOp::bor:
+          return with.template operator()<ReduceOp::bor>();
+        case ReduceOp::bxor:
+          return with.template operator()<ReduceOp::bxor>();
       }
     });
   });
@@ -159,8 +166,10 @@ void combine(void* out, const std::vector<const void*>& contributions, std::int6
 
 Scalar identity_of(ReduceOp op, DType dtype) {
   switch (op) {
-    case ReduceOp::product: return 1;
-    case ReduceOp::band: return dtype == DType::boolean ? Scalar(true) : Scalar(-1);
+    case ReduceOp::product:
+      return 1;
+    case ReduceOp::band:
+      return dtype == DType::boolean ? Scalar(true) : Scalar(-1);
     case ReduceOp::min:
     case ReduceOp::max: {
       const bool min = op == ReduceOp::min;
@@ -180,7 +189,8 @@ Scalar identity_of(ReduceOp op, DType dtype) {
     case ReduceOp::sum:
     case ReduceOp::avg:
     case ReduceOp::bor:
-    case ReduceOp::bxor: break;
+    case ReduceOp::bxor:
+      break;
   }
   return 0;
 }

@@ -38,8 +38,8 @@ unsigned char* in_one_piece(const Tensor& tensor, const Transfer& transfer, End 
   return at(tensor, position);
 }
 
-// Copies a transfer's elements between a tensor and a dense buffer in message order: box by box, and
-// both ends walk the same boxes.
+// Copies a transfer's elements between a tensor and a dense buffer in message order: box by box,
+// and both ends walk the same boxes.
 void copy_packed(const Tensor& tensor, const Transfer& transfer, End end, unsigned char* packed) {
   const std::int64_t size = size_of(tensor.dtype());
   for_each_box(
@@ -130,9 +130,9 @@ Execution::Execution(std::shared_ptr<const Program> program,
       agreement_(std::move(agreement)),
       element_size_(size_of(source.dtype())),
       device_(source.device()) {
-  // As many on every rank, whatever its plan: ranks that do not agree stay in step.
-  constexpr int max_stages = 4;
-  if (communicator_) tag_ = communicator_->next_tags(max_stages);
+  // Messages start before the ranks have agreed; those of ranks that differ must not meet, as they
+  // could be larger than the buffers they arrive in.
+  if (communicator_) tag_ = communicator_->next_tags(agreement_ ? agreement_->fingerprint() : 0);
   buffers_.push_back(std::move(source));
   buffers_.resize(program_->buffer_shapes.size());
   if (buffers_.size() > 1) buffers_.back() = std::move(result);
@@ -259,7 +259,6 @@ bool Execution::copy_own() {
 }
 
 bool Execution::work() {
-  if (!may_communicate()) return copy_own();
   const bool received = post_receives();
   const bool sent = post_sends();
   // Messages first: the own part is copied while they are under way.
@@ -325,13 +324,22 @@ void Execution::on_received(std::size_t receive) {
 }
 
 void Execution::progress(bool block) {
+  // Data that never comes and the reason for that are waited for together.
+  const bool agreeing = agreement_ && agreement_->request().active();
+  if (agreeing) requests_.push_back(agreement_->request());
   if (requests_.empty()) return;
   try {
     communicator_->progress(requests_, block);
   } catch (const CommunicationError&) {
     failure_ = std::current_exception();
+  }
+  if (agreeing) {
+    agreement_->request() = requests_.back();
+    requests_.pop_back();
+  }
+  if (failure_) {
     abandon();
-    throw;
+    return;
   }
   for (std::size_t i = 0; i < requests_.size();) {
     if (requests_[i].active()) {
@@ -371,9 +379,8 @@ void Execution::end_stage() {
   begin_stage();
 }
 
-// Messages between ranks that do not agree could be larger than the buffers they arrive in, which
-// not every MPI survives. None is sent before the ranks have agreed.
-bool Execution::may_communicate() {
+// The first round is undone by `abandon`; a later one relies on what the ranks agreed on.
+bool Execution::may_advance() {
   return !agreement_ || (agreement_->test() && !agreement_->failed());
 }
 
@@ -381,33 +388,33 @@ bool Execution::test() {
   while (!done_) {
     const bool worked = work();
     progress(false);
+    if (agreement_ && agreement_->failed()) return true;
+    if (done_) break;
     if (stage_done()) {
+      if (!may_advance()) return agreement_->failed();
       end_stage();
     } else if (!worked) {
-      return agreement_ && agreement_->test() && agreement_->failed();
+      return false;
     }
   }
   return !agreement_ || agreement_->test();
 }
 
 const Tensor& Execution::wait() {
-  if (agreement_) {
-    while (!agreement_->test() && copy_own()) {
-    }
-    const auto agreement = std::move(agreement_);
-    const bool was_done = std::exchange(done_, true);  // nothing is under way when it throws
-    agreement->wait();
-    done_ = was_done;
-  }
-  if (failure_) std::rethrow_exception(failure_);
-  while (!done_) {
+  while (!done_ && !(agreement_ && agreement_->failed())) {
     const bool worked = work();
-    if (stage_done()) {
+    if (stage_done() && may_advance()) {
       end_stage();
     } else {
       progress(!worked);
     }
   }
+  if (agreement_) {
+    if (!done_) abandon();
+    const auto agreement = std::move(agreement_);
+    agreement->wait();
+  }
+  if (failure_) std::rethrow_exception(failure_);
   return buffers_.back();
 }
 

@@ -102,8 +102,7 @@ Received received(const Step& step, int rank) {
     const std::int64_t n = step.from.local_shape(*from).product();
     std::int64_t index = 0;
     for (int m : step.reduced) index = index * step.from.grid()->size(m) + (*from)[m];
-    const std::int64_t own =
-        IndexSet(0, n).split(Shard(0), index, group).size();
+    const std::int64_t own = IndexSet(0, n).split(Shard(0), index, group).size();
     result.elements = (group - 1) * own + (n - own);
     result.messages = 2 * (group - 1);
     return result;
@@ -129,8 +128,7 @@ bool keeps_all(const Step& step, int rank) {
   const auto to = step.to.grid()->coordinate_of(rank);
   if (!from) return true;
   if (!to) return false;
-  return shared_elements(step.from, *from, step.to, *to) ==
-         step.from.local_shape(*from).product();
+  return shared_elements(step.from, *from, step.to, *to) == step.from.local_shape(*from).product();
 }
 
 std::vector<Region> incoming(const Step& step, int rank) {
@@ -166,8 +164,8 @@ std::vector<Region> incoming(const Step& step, int rank) {
     }
     regions.push_back(std::move(region));
     int d = dims - 1;
-    while (d >= 0 && ++index[static_cast<std::size_t>(d)] ==
-                         parts[static_cast<std::size_t>(d)].size()) {
+    while (d >= 0 &&
+           ++index[static_cast<std::size_t>(d)] == parts[static_cast<std::size_t>(d)].size()) {
       index[static_cast<std::size_t>(d--)] = 0;
     }
     if (d < 0) return regions;

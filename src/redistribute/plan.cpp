@@ -83,12 +83,15 @@ void set_partial_entry(Step& step, DType dtype) {
         break;
       }
       case ReduceOp::product:
-      case ReduceOp::bxor: step.masked.push_back(m); break;
+      case ReduceOp::bxor:
+        step.masked.push_back(m);
+        break;
       case ReduceOp::avg:
       case ReduceOp::min:
       case ReduceOp::max:
       case ReduceOp::band:
-      case ReduceOp::bor: break;  // the reduction of equal values is that value
+      case ReduceOp::bor:
+        break;  // the reduction of equal values is that value
     }
   }
 }
@@ -105,10 +108,10 @@ Step make_step(Step::Kind kind, const Layout& from, const Layout& to, std::vecto
     }
   }
   set_partial_entry(step, dtype);
-  step.collective = kind == Step::Kind::all_reduce
-                        ? (group_size(from, step.reduced) > 1 ? Collective::all_reduce
-                                                              : Collective::none)
-                        : classify(step);
+  step.collective =
+      kind == Step::Kind::all_reduce
+          ? (group_size(from, step.reduced) > 1 ? Collective::all_reduce : Collective::none)
+          : classify(step);
   return step;
 }
 
@@ -131,8 +134,7 @@ Layout with_reduced(const Layout& layout, const std::vector<int>& reduced, const
 Plan::Plan(const Layout& source, const Layout& destination, DType dtype, const CostModel& model)
     : source_(source), destination_(destination), dtype_(dtype) {
   if (source.shape() != destination.shape()) {
-    throw LayoutError("Plan",
-                      fmt::format("{} to {}", to_string(source), to_string(destination)),
+    throw LayoutError("Plan", fmt::format("{} to {}", to_string(source), to_string(destination)),
                       "equal global shapes");
   }
   std::vector<int> reduced;
@@ -152,8 +154,7 @@ Plan::Plan(const Layout& source, const Layout& destination, DType dtype, const C
     candidates.push_back({exchange(source, destination, reduced)});
     // Reduce on all ranks of the group, then move.
     const Layout everywhere = with_reduced(source, reduced, Replicate());
-    candidates.push_back(
-        {make_step(Step::Kind::all_reduce, source, everywhere, reduced, dtype)});
+    candidates.push_back({make_step(Step::Kind::all_reduce, source, everywhere, reduced, dtype)});
     if (!(everywhere == destination)) {
       candidates.back().push_back(exchange(everywhere, destination, {}));
     }
@@ -198,10 +199,10 @@ std::int64_t Plan::lower_bound_bytes(int rank) const {
   if (steps_.empty()) return 0;
   const bool reduces = !steps_.front().reduced.empty();
   const bool alone = group_size(source_, steps_.front().reduced) == 1;
-  const Step direct = make_step(Step::Kind::exchange, source_, destination_,
-                                steps_.front().reduced, dtype_);
-  const std::int64_t elements = reduces && !alone ? needed_elements(direct, rank)
-                                                  : received(direct, rank).elements;
+  const Step direct =
+      make_step(Step::Kind::exchange, source_, destination_, steps_.front().reduced, dtype_);
+  const std::int64_t elements =
+      reduces && !alone ? needed_elements(direct, rank) : received(direct, rank).elements;
   return elements * size_of(dtype_);
 }
 

@@ -61,9 +61,9 @@ class Compiler {
     for (const Region& region : incoming(step, rank_)) {
       std::vector<int> peers;
       for (int contributor : region.contributors) peers.push_back(index_.at(contributor));
-      const auto slices =
-          cut(region.transfer, region.source_shape, stage.output_shape, stage);
-      for (std::size_t i = 0; i < slices.size(); ++i) add_piece(stage, slices[i], peers, i, receives);
+      const auto slices = cut(region.transfer, region.source_shape, stage.output_shape, stage);
+      for (std::size_t i = 0; i < slices.size(); ++i)
+        add_piece(stage, slices[i], peers, i, receives);
     }
     sort_by_order(sends, stage.sends);
     sort_by_order(receives, stage.receives);
@@ -89,7 +89,8 @@ class Compiler {
     reduce.divisor = step.divisor;
     const auto range = [&](int member) {
       Transfer t;
-      const IndexSet set = IndexSet(0, n).split(Shard(0), member, static_cast<std::int64_t>(group.size()));
+      const IndexSet set =
+          IndexSet(0, n).split(Shard(0), member, static_cast<std::int64_t>(group.size()));
       t.runs.emplace_back();
       if (!set.empty()) t.runs[0].push_back({set.first(0), set.first(0), set.size()});
       t.count();
@@ -146,9 +147,11 @@ class Compiler {
       largest_received = std::max(largest_received, slice);
     }
     // The pool rounds sizes up by at most an eighth.
-    const std::int64_t total = std::min(sent, program_.limits.window_bytes + largest_sent) +
-                               std::min(received, program_.limits.window_bytes + 2 * largest_received);
-    return total + total / 8 + 128 * static_cast<std::int64_t>(stage.sends.size() + stage.pieces.size());
+    const std::int64_t total =
+        std::min(sent, program_.limits.window_bytes + largest_sent) +
+        std::min(received, program_.limits.window_bytes + 2 * largest_received);
+    return total + total / 8 +
+           128 * static_cast<std::int64_t>(stage.sends.size() + stage.pieces.size());
   }
 
   // The contributions and the packed result.
@@ -246,7 +249,8 @@ Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& partic
   program.peak_scratch_bytes = std::max(peak, intermediate);
   program.step_bytes_sent.resize(steps.size());
   for (const Stage& s : program.stages) {
-    for (const Send& send : s.sends) program.step_bytes_sent[s.step] += compiler.bytes(send.transfer);
+    for (const Send& send : s.sends)
+      program.step_bytes_sent[s.step] += compiler.bytes(send.transfer);
   }
   for (std::int64_t sent : program.step_bytes_sent) program.bytes_sent += sent;
   return program;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <numeric>
 
 #include "comm/collective_checks.hpp"
@@ -27,7 +29,7 @@ TEST(Communicator, MessagesArriveByTagAndInOrder) {
   const DeviceMesh mesh({world_size()});
   MpiCommunicator& c = *mesh.communicator();
   const int to = (c.rank() + 1) % c.size(), from = (c.rank() + c.size() - 1) % c.size();
-  const int tag = c.next_tags(2);
+  const int tag = c.next_tags(0);
   const int sent[] = {100 * c.rank(), 100 * c.rank() + 1, 100 * c.rank() + 2};
   int got[3] = {-1, -1, -1};
   std::vector<Request> requests;
@@ -88,7 +90,7 @@ TEST(Communicator, AMessageThatDoesNotFitIsAnErrorAndEndsTheRequest) {
   const DeviceMesh mesh({world_size()});
   MpiCommunicator& c = *mesh.communicator();
   const int to = (c.rank() + 1) % c.size(), from = (c.rank() + c.size() - 1) % c.size();
-  const int tag = c.next_tags(1);
+  const int tag = c.next_tags(0);
   const std::vector<char> large(100, 'x');
   std::vector<char> small(10);
   std::vector<Request> requests;
@@ -105,9 +107,29 @@ TEST(Communicator, AMessageThatDoesNotFitIsAnErrorAndEndsTheRequest) {
   EXPECT_EQ(errors, 1);
 }
 
-TEST(Communicator, TagsAreNotHandedOutTwiceInARow) {
+TEST(Communicator, OperationsUnderWayHaveDifferentTags) {
   const DeviceMesh mesh({world_size()});
-  const int first = mesh.communicator()->next_tags(4);
-  EXPECT_EQ(mesh.communicator()->next_tags(1), first + 4);
-  EXPECT_EQ(mesh.communicator()->next_tags(2), first + 5);
+  MpiCommunicator& c = *mesh.communicator();
+  std::set<int> seen;
+  for (int i = 0; i < MpiCommunicator::operations_under_way; ++i) {
+    const int first = c.next_tags(static_cast<std::uint64_t>(i % 3));
+    for (int t = 0; t < MpiCommunicator::tags_per_operation; ++t) {
+      EXPECT_TRUE(seen.insert(first + t).second);
+    }
+  }
+}
+
+TEST(Communicator, RanksThatDifferHaveDifferentTags) {
+  const DeviceMesh mesh({world_size()});
+  MpiCommunicator& c = *mesh.communicator();
+  int equal = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::uint64_t before = c.operations();
+    const int tag = c.next_tags(i);
+    c.set_operations(before);
+    EXPECT_EQ(c.next_tags(i), tag);
+    c.set_operations(before);
+    equal += c.next_tags(i + 1) == tag;
+  }
+  EXPECT_LT(equal, 5);
 }

@@ -22,8 +22,8 @@ TEST(CommDebugMode, CountsCollectivesAndTheBytesThisRankSends) {
   x.redistribute({Shard(1)});
   EXPECT_EQ(comm.count(Collective::all_to_all), w > 1);
   EXPECT_EQ(comm.by_operation().size(), w > 1 ? 1u : 0u);
-  EXPECT_EQ(comm.total_bytes_sent(), comm.bytes_sent(Collective::all_gather) +
-                                         comm.bytes_sent(Collective::all_to_all));
+  EXPECT_EQ(comm.total_bytes_sent(),
+            comm.bytes_sent(Collective::all_gather) + comm.bytes_sent(Collective::all_to_all));
 }
 
 TEST(CommDebugMode, SeesNothingAfterItsEnd) {

@@ -78,11 +78,16 @@ template <class T>
 T naive_reduce(ReduceOp op, T a, T b) {
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::avg: return a + b;
-    case ReduceOp::min: return b < a ? b : a;
-    case ReduceOp::max: return b > a ? b : a;
-    case ReduceOp::product: return a * b;
-    default: break;
+    case ReduceOp::avg:
+      return a + b;
+    case ReduceOp::min:
+      return b < a ? b : a;
+    case ReduceOp::max:
+      return b > a ? b : a;
+    case ReduceOp::product:
+      return a * b;
+    default:
+      break;
   }
   const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
   return static_cast<T>(op == ReduceOp::band ? (x & y) : op == ReduceOp::bor ? (x | y) : (x ^ y));

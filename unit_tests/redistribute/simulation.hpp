@@ -35,7 +35,8 @@ inline std::shared_ptr<const ProcessGrid> grid_of(const Shape& shape, std::vecto
 
 inline std::vector<int> split_order(const ShardOrder& order, int mesh_dims) {
   std::vector<int> result;
-  for (const auto& entry : order) result.insert(result.end(), entry.second.begin(), entry.second.end());
+  for (const auto& entry : order)
+    result.insert(result.end(), entry.second.begin(), entry.second.end());
   for (int m = 0; m < mesh_dims; ++m) {
     if (std::find(result.begin(), result.end(), m) == result.end()) result.push_back(m);
   }
@@ -75,13 +76,13 @@ class Simulation {
     std::vector<std::shared_ptr<const Program>> programs;
     for (int i = 0; i < n; ++i) {
       const int rank = participants_[static_cast<std::size_t>(i)];
-      programs.push_back(std::make_shared<const Program>(
-          compile(plan, participants_, rank, case_.limits)));
+      programs.push_back(
+          std::make_shared<const Program>(compile(plan, participants_, rank, case_.limits)));
     }
     for (int i = 0; i < n; ++i) {
-      executions.push_back(std::make_unique<Execution>(
-          programs[static_cast<std::size_t>(i)], network.communicator(i), source_tensor(i),
-          nullptr));
+      executions.push_back(std::make_unique<Execution>(programs[static_cast<std::size_t>(i)],
+                                                       network.communicator(i), source_tensor(i),
+                                                       nullptr));
     }
     bool all = false;
     for (int turn = 0; turn < 100000 && !all; ++turn) {
@@ -113,9 +114,9 @@ class Simulation {
 
   Indices held(const ProcessGrid& grid, const Placements& placements, const ShardOrder& order,
                std::int64_t position) const {
-    return naive_elements(case_.shape,
-                          naive_indices(case_.shape, placements, grid.shape(),
-                                        coordinate(grid, position), split_order(order, grid.dim())));
+    return naive_elements(
+        case_.shape, naive_indices(case_.shape, placements, grid.shape(),
+                                   coordinate(grid, position), split_order(order, grid.dim())));
   }
 
   // Contributions of each coordinate of the Partial mesh dimensions to each element; the expected
@@ -206,8 +207,8 @@ class Simulation {
         key.push_back(case_.to[static_cast<std::size_t>(m)].is_partial() ? -1 : c[m]);
       }
       const int rank = grid.ranks()[static_cast<std::size_t>(position)];
-      const auto i = std::find(participants_.begin(), participants_.end(), rank) -
-                     participants_.begin();
+      const auto i =
+          std::find(participants_.begin(), participants_.end(), rank) - participants_.begin();
       const auto& result = results_[static_cast<std::size_t>(i)];
       const Indices own = held(grid, case_.to, case_.to_order, position);
       ASSERT_EQ(result.size(), own.size()) << "on rank " << rank;
@@ -271,7 +272,8 @@ class Simulation {
     std::set<std::int64_t> has;
     const auto from = std::find(from_ranks.begin(), from_ranks.end(), rank);
     if (from != from_ranks.end()) {
-      const Indices list = held(*case_.from_grid, case_.from, case_.from_order, from - from_ranks.begin());
+      const Indices list =
+          held(*case_.from_grid, case_.from, case_.from_order, from - from_ranks.begin());
       has.insert(list.begin(), list.end());
     }
     std::int64_t missing = 0;

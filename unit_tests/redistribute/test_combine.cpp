@@ -59,13 +59,27 @@ T expected(ReduceOp op, const std::vector<T>& values, std::int64_t divisor) {
       const auto v = static_cast<std::uint64_t>(wide);
       const auto so_far = static_cast<std::int64_t>(acc);
       switch (op) {
-        case ReduceOp::sum: acc += v; break;
-        case ReduceOp::product: acc *= v; break;
-        case ReduceOp::min: acc = wide < so_far ? v : acc; break;
-        case ReduceOp::max: acc = wide > so_far ? v : acc; break;
-        case ReduceOp::band: acc &= v; break;
-        case ReduceOp::bor: acc |= v; break;
-        default: acc ^= v; break;
+        case ReduceOp::sum:
+          acc += v;
+          break;
+        case ReduceOp::product:
+          acc *= v;
+          break;
+        case ReduceOp::min:
+          acc = wide < so_far ? v : acc;
+          break;
+        case ReduceOp::max:
+          acc = wide > so_far ? v : acc;
+          break;
+        case ReduceOp::band:
+          acc &= v;
+          break;
+        case ReduceOp::bor:
+          acc |= v;
+          break;
+        default:
+          acc ^= v;
+          break;
       }
     }
     return static_cast<T>(acc);

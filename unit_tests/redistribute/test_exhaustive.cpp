@@ -78,8 +78,9 @@ TEST(Exhaustive, OneDimensionalTensorsOnOneDimensionalMeshes) {
   for (std::int64_t n = 0; n <= 17; ++n) {
     for (std::int64_t w = 1; w <= 8; ++w) {
       for (ReduceOp op : all_ops) {
-        const std::vector<Placement> choices{Shard(0), Shard(0, uneven(n, w)), StridedShard(0, 2),
-                                             StridedShard(0, 3), Replicate(), Partial(op)};
+        const std::vector<Placement> choices{Shard(0),           Shard(0, uneven(n, w)),
+                                             StridedShard(0, 2), StridedShard(0, 3),
+                                             Replicate(),        Partial(op)};
         check_pairs(counter, {n}, {w}, choices, op);
         ASSERT_FALSE(HasFatalFailure());
       }
@@ -108,8 +109,9 @@ TEST(Exhaustive, TwoDimensionalTensors) {
   for (const Shape& shape : {Shape{5, 3}, Shape{4, 6}, Shape{1, 7}, Shape{8, 8}, Shape{0, 4}}) {
     for (std::int64_t w = 1; w <= 8; ++w) {
       for (ReduceOp op : all_ops) {
-        const std::vector<Placement> choices{Shard(0),           Shard(1),    Shard(1, uneven(shape[1], w)),
-                                             StridedShard(0, 2), Replicate(), Partial(op)};
+        const std::vector<Placement> choices{
+            Shard(0),           Shard(1),    Shard(1, uneven(shape[1], w)),
+            StridedShard(0, 2), Replicate(), Partial(op)};
         check_pairs(counter, shape, {w}, choices, op);
         ASSERT_FALSE(HasFatalFailure());
       }
@@ -149,10 +151,13 @@ TEST(Exhaustive, ScalarsOnAnyMesh) {
 
 TEST(Exhaustive, BetweenMeshes) {
   Counter counter;
-  const auto grids = {
-      grid_of({2}, {0, 1}),       grid_of({2}, {2, 3}),          grid_of({4}, {3, 1, 0, 2}),
-      grid_of({3}, {0, 1, 2}),    grid_of({2, 2}, {4, 5, 1, 0}), grid_of({1}, {5}),
-      grid_of({3, 2}, {5, 4, 3, 2, 1, 0})};
+  const auto grids = {grid_of({2}, {0, 1}),
+                      grid_of({2}, {2, 3}),
+                      grid_of({4}, {3, 1, 0, 2}),
+                      grid_of({3}, {0, 1, 2}),
+                      grid_of({2, 2}, {4, 5, 1, 0}),
+                      grid_of({1}, {5}),
+                      grid_of({3, 2}, {5, 4, 3, 2, 1, 0})};
   int turn = 0;
   for (const auto& from : grids) {
     for (const auto& to : grids) {
@@ -181,8 +186,8 @@ TEST(Exhaustive, ShardOrders) {
   Counter counter;
   for (const Shape& shape : {Shape{13, 4}, Shape{8, 8}, Shape{3, 1}}) {
     const auto grid = grid_of({2, 3});
-    const std::vector<Placements> all{{Shard(0), Shard(0)}, {Shard(1), Shard(1)},
-                                      {StridedShard(0, 2), Shard(0)}};
+    const std::vector<Placements> all{
+        {Shard(0), Shard(0)}, {Shard(1), Shard(1)}, {StridedShard(0, 2), Shard(0)}};
     const auto orders = [](const Placements& p) {
       return std::vector<ShardOrder>{{}, {{p[0].dim(), {1, 0}}}};
     };

@@ -10,7 +10,9 @@
 namespace dtensor {
 namespace {
 
-std::int8_t value_at(std::int64_t i) { return static_cast<std::int8_t>((i ^ (i >> 8) ^ (i >> 20)) & 0x7f); }
+std::int8_t value_at(std::int64_t i) {
+  return static_cast<std::int8_t>((i ^ (i >> 8) ^ (i >> 20)) & 0x7f);
+}
 
 constexpr std::int64_t boundary = std::int64_t{1} << 31;
 

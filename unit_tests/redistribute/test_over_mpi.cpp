@@ -52,7 +52,8 @@ DeviceMesh random_device_mesh(std::mt19937& random, int world) {
 
 Placement random_placement(std::mt19937& random, int dims, std::optional<ReduceOp> op) {
   const unsigned choice = static_cast<unsigned>(random() % 6);
-  if (choice < 3 && dims > 0) return Shard(static_cast<int>(random() % static_cast<unsigned>(dims)));
+  if (choice < 3 && dims > 0)
+    return Shard(static_cast<int>(random() % static_cast<unsigned>(dims)));
   if (choice == 3 && dims > 0) {
     return StridedShard(static_cast<int>(random() % static_cast<unsigned>(dims)), 2);
   }
@@ -69,7 +70,7 @@ Indices own_elements(const Layout& layout, const Extents& coordinate) {
 TEST(OverMpi, RandomMovesGiveTheRightValues) {
   const int world = Runtime::size();
   std::mt19937 random(static_cast<unsigned>(world));
-  constexpr ReduceOp ops[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::product,
+  constexpr ReduceOp ops[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max,  ReduceOp::product,
                               ReduceOp::avg, ReduceOp::bor, ReduceOp::bxor, ReduceOp::band};
   for (int trial = 0; trial < 250; ++trial) {
     const DeviceMesh from_mesh = random_device_mesh(random, world);
@@ -102,10 +103,10 @@ TEST(OverMpi, RandomMovesGiveTheRightValues) {
     const Layout to_layout(shape, to_mesh.grid(), to);
     SCOPED_TRACE(to_string(dtype) + (" " + to_string(from_layout)) + " to " + to_string(to_layout));
 
-    Tensor local = Tensor::zeros(
-        from_mesh.is_member() ? from_layout.local_shape(*from_mesh.coordinate())
-                              : Extents::filled(std::max(shape.size(), 1), 0),
-        dtype);
+    Tensor local =
+        Tensor::zeros(from_mesh.is_member() ? from_layout.local_shape(*from_mesh.coordinate())
+                                            : Extents::filled(std::max(shape.size(), 1), 0),
+                      dtype);
     const auto divisor = static_cast<double>(op == ReduceOp::avg ? contributions : 1);
     if (from_mesh.is_member()) {
       std::int64_t contribution = 0;

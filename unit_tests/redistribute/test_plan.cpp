@@ -26,12 +26,23 @@ Count count(const Plan& plan) {
   Count c;
   for (const Step& s : plan.steps()) {
     switch (s.collective) {
-      case Collective::none: break;
-      case Collective::all_gather: ++c.all_gather; break;
-      case Collective::all_to_all: ++c.all_to_all; break;
-      case Collective::reduce_scatter: ++c.reduce_scatter; break;
-      case Collective::all_reduce: ++c.all_reduce; break;
-      default: ++c.other; break;
+      case Collective::none:
+        break;
+      case Collective::all_gather:
+        ++c.all_gather;
+        break;
+      case Collective::all_to_all:
+        ++c.all_to_all;
+        break;
+      case Collective::reduce_scatter:
+        ++c.reduce_scatter;
+        break;
+      case Collective::all_reduce:
+        ++c.all_reduce;
+        break;
+      default:
+        ++c.other;
+        break;
     }
   }
   return c;
@@ -98,8 +109,8 @@ TEST(Plan, IgnoresMeshDimensionsOfOneRank) {  // D8
 }
 
 TEST(Plan, EntersPartialWithoutCommunication) {  // D10
-  for (ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max,
-                      ReduceOp::product}) {
+  for (ReduceOp op :
+       {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::product}) {
     EXPECT_FALSE(plan({8, 8}, {4}, {R}, {Partial(op)}).communicates());
   }
   EXPECT_FALSE(plan({8, 8}, {3}, {R}, {P}).communicates());
@@ -157,8 +168,8 @@ TEST(Plan, StaysWithinTheScratchItAnnounces) {
   for (const Placement& a : all) {
     for (const Placement& b : all) {
       if (b.is_partial()) continue;
-      const auto p = std::make_shared<const Plan>(Layout(shape, grid, {a}), Layout(shape, grid, {b}),
-                                                  DType::float64);
+      const auto p = std::make_shared<const Plan>(Layout(shape, grid, {a}),
+                                                  Layout(shape, grid, {b}), DType::float64);
       SimulatedNetwork network(4);
       std::vector<std::unique_ptr<Execution>> ranks;
       std::int64_t announced = 0, kept = 0;

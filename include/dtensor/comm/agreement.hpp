@@ -29,6 +29,10 @@ class Agreement {
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 
+  /// This rank's own.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  /// The all-reduce under way, for waiting on it together with other requests.
+  Request& request() noexcept { return request_; }
   /// Whether the comparison has ended; never blocks.
   bool test();
   /// Whether a comparison that has ended found a failure; `wait` throws it.
@@ -48,6 +52,7 @@ class Agreement {
     std::uint64_t fingerprint, complement, failed;
   };
   std::unique_ptr<Wire> wire_;
+  std::uint64_t fingerprint_;
   Request request_;
 };
 

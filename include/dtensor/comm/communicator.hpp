@@ -4,6 +4,7 @@
 /// dry runs, a simulation inside one process.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "dtensor/core/dtype.hpp"
+#include "dtensor/layout/hash.hpp"
 #include "dtensor/layout/placement.hpp"
 
 namespace dtensor {
@@ -66,17 +68,28 @@ class Communicator {
   virtual void abandon(std::span<Request> receives, std::span<Request> sends,
                        std::shared_ptr<void> keep_alive) = 0;
 
-  /// A tag for the next operation: the same on every rank, as all ranks start the same operations
-  /// in the same order. `count` consecutive tags belong to the operation.
-  int next_tags(int count) noexcept {
-    const int tag = next_tag_ + count > max_tag_ ? 0 : next_tag_;
-    next_tag_ = tag + count;
-    return tag;
+  /// The first of `tags_per_operation` tags for the next operation; all ranks start the same
+  /// operations in the same order. Operations that are under way together have different tags, and
+  /// so have, with the chance that a hash gives, ranks whose operations differ in `fingerprint`:
+  /// their messages never meet.
+  int next_tags(std::uint64_t fingerprint) noexcept {
+    Hash h;
+    h.add(fingerprint);
+    h.add(operations_);
+    const auto block = static_cast<std::uint64_t>(tags_per_operation * operations_under_way);
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>(static_cast<std::uint64_t>(max_tag_) / block, 1);
+    const std::uint64_t number = operations_++ % static_cast<std::uint64_t>(operations_under_way);
+    return static_cast<int>(h.value() % blocks * block +
+                            number * static_cast<std::uint64_t>(tags_per_operation));
   }
-  /// Where the next tags come from. Ranks that have started different operations by mistake have
-  /// different positions, and go on from the highest.
-  int tag_position() const noexcept { return next_tag_; }
-  void set_tag_position(int position) noexcept { next_tag_ = position; }
+  static constexpr int tags_per_operation = 4;
+  static constexpr int operations_under_way = 256;
+
+  /// Operations started so far. Ranks that have started different ones by mistake have to agree on
+  /// the number before they go on.
+  std::uint64_t operations() const noexcept { return operations_; }
+  void set_operations(std::uint64_t count) noexcept { operations_ = count; }
 
  protected:
   Communicator(int rank, int size, int max_tag) : rank_(rank), size_(size), max_tag_(max_tag) {}
@@ -85,7 +98,7 @@ class Communicator {
   int rank_;
   int size_;
   int max_tag_;
-  int next_tag_ = 0;
+  std::uint64_t operations_ = 0;
 };
 
 }  // namespace dtensor

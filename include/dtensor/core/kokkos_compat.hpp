@@ -44,10 +44,10 @@ decltype(auto) dispatch_space(DeviceKind kind, F&& f) {
 /// The kind of the memory behind a Kokkos memory space.
 template <class MemorySpace>
 constexpr DeviceKind device_kind_of() {
-  static_assert(std::is_same_v<MemorySpace, Kokkos::HostSpace> ||
-                    std::is_same_v<MemorySpace, DeviceMemory>,
-                "a tensor lives in Kokkos::HostSpace or in the memory space of "
-                "Kokkos::DefaultExecutionSpace");
+  static_assert(
+      std::is_same_v<MemorySpace, Kokkos::HostSpace> || std::is_same_v<MemorySpace, DeviceMemory>,
+      "a tensor lives in Kokkos::HostSpace or in the memory space of "
+      "Kokkos::DefaultExecutionSpace");
   return std::is_same_v<MemorySpace, DeviceMemory> ? DeviceKind::device : DeviceKind::host;
 }
 

@@ -36,10 +36,14 @@ class Scalar {
   template <class T>
   T to() const {
     switch (kind_) {
-      case Kind::boolean: return scalar_cast<T>(integer_ != 0);
-      case Kind::integer: return scalar_cast<T>(integer_);
-      case Kind::floating: return scalar_cast<T>(real_);
-      case Kind::complex: break;
+      case Kind::boolean:
+        return scalar_cast<T>(integer_ != 0);
+      case Kind::integer:
+        return scalar_cast<T>(integer_);
+      case Kind::floating:
+        return scalar_cast<T>(real_);
+      case Kind::complex:
+        break;
     }
     return scalar_cast<T>(Kokkos::complex<double>(real_, imag_));
   }

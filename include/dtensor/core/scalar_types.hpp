@@ -18,14 +18,14 @@ template <DType Type>
 struct TypeOf;
 template <class T>
 struct DTypeOf;
-#define DTENSOR_SCALAR(cpp_type, name)              \
-  template <>                                       \
-  struct TypeOf<DType::name> {                      \
-    using type = cpp_type;                          \
-  };                                                \
-  template <>                                       \
-  struct DTypeOf<cpp_type> {                        \
-    static constexpr DType value = DType::name;     \
+#define DTENSOR_SCALAR(cpp_type, name)          \
+  template <>                                   \
+  struct TypeOf<DType::name> {                  \
+    using type = cpp_type;                      \
+  };                                            \
+  template <>                                   \
+  struct DTypeOf<cpp_type> {                    \
+    static constexpr DType value = DType::name; \
   };
 DTENSOR_SCALAR(double, float64)
 DTENSOR_SCALAR(float, float32)
@@ -61,25 +61,37 @@ inline constexpr DType dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
 
 /// The type to accumulate in: float for the 16-bit types, the type itself otherwise.
 template <class T>
-using accumulate_t = std::conditional_t<
-    std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using accumulate_t =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
 /// Calls `f.template operator()<T>()` with the C++ type of `dtype` and returns its result.
 template <class F>
 decltype(auto) dispatch_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::float64: return f.template operator()<double>();
-    case DType::float32: return f.template operator()<float>();
-    case DType::float16: return f.template operator()<float16>();
-    case DType::bfloat16: return f.template operator()<bfloat16>();
-    case DType::complex128: return f.template operator()<Kokkos::complex<double>>();
-    case DType::complex64: return f.template operator()<Kokkos::complex<float>>();
-    case DType::int64: return f.template operator()<std::int64_t>();
-    case DType::int32: return f.template operator()<std::int32_t>();
-    case DType::int16: return f.template operator()<std::int16_t>();
-    case DType::int8: return f.template operator()<std::int8_t>();
-    case DType::uint8: return f.template operator()<std::uint8_t>();
-    case DType::boolean: break;
+    case DType::float64:
+      return f.template operator()<double>();
+    case DType::float32:
+      return f.template operator()<float>();
+    case DType::float16:
+      return f.template operator()<float16>();
+    case DType::bfloat16:
+      return f.template operator()<bfloat16>();
+    case DType::complex128:
+      return f.template operator()<Kokkos::complex<double>>();
+    case DType::complex64:
+      return f.template operator()<Kokkos::complex<float>>();
+    case DType::int64:
+      return f.template operator()<std::int64_t>();
+    case DType::int32:
+      return f.template operator()<std::int32_t>();
+    case DType::int16:
+      return f.template operator()<std::int16_t>();
+    case DType::int8:
+      return f.template operator()<std::int8_t>();
+    case DType::uint8:
+      return f.template operator()<std::uint8_t>();
+    case DType::boolean:
+      break;
   }
   return f.template operator()<bool>();
 }
@@ -88,10 +100,10 @@ decltype(auto) dispatch_dtype(DType dtype, F&& f) {
 /// to bool is "not zero".
 template <class To, class From>
 KOKKOS_INLINE_FUNCTION To scalar_cast(const From& from) {
-  constexpr bool from_complex = std::is_same_v<From, Kokkos::complex<double>> ||
-                                std::is_same_v<From, Kokkos::complex<float>>;
-  constexpr bool to_complex = std::is_same_v<To, Kokkos::complex<double>> ||
-                              std::is_same_v<To, Kokkos::complex<float>>;
+  constexpr bool from_complex =
+      std::is_same_v<From, Kokkos::complex<double>> || std::is_same_v<From, Kokkos::complex<float>>;
+  constexpr bool to_complex =
+      std::is_same_v<To, Kokkos::complex<double>> || std::is_same_v<To, Kokkos::complex<float>>;
   constexpr bool from_half = std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>;
   constexpr bool to_half = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;
   if constexpr (std::is_same_v<To, From>) {

@@ -58,9 +58,9 @@ class Storage {
 
 /// What the library's own allocations in one memory space amount to, in bytes.
 struct MemoryStatistics {
-  std::int64_t in_use = 0;   ///< held by tensors and scratch buffers now
-  std::int64_t peak = 0;     ///< the most that was held since the last `reset_memory_peak`
-  std::int64_t cached = 0;   ///< free blocks kept for reuse
+  std::int64_t in_use = 0;  ///< held by tensors and scratch buffers now
+  std::int64_t peak = 0;    ///< the most that was held since the last `reset_memory_peak`
+  std::int64_t cached = 0;  ///< free blocks kept for reuse
 };
 
 /// Local. Memory of the library's own tensors and scratch; a user's Views do not count.

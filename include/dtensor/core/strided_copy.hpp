@@ -23,8 +23,8 @@ void copy_strided(const StridedBox& to, const StridedBox& from, const Extents& e
                   std::int64_t element_size, DeviceKind kind);
 
 /// The same with conversion of the scalar type, as `scalar_cast` converts.
-void convert_strided(const StridedBox& to, DType to_dtype, const StridedBox& from,
-                     DType from_dtype, const Extents& extents, DeviceKind kind);
+void convert_strided(const StridedBox& to, DType to_dtype, const StridedBox& from, DType from_dtype,
+                     const Extents& extents, DeviceKind kind);
 
 /// Sets every element to `value`.
 void fill_strided(const StridedBox& to, DType dtype, const Extents& extents, const Scalar& value,

@@ -138,7 +138,8 @@ std::string to_string(const Tensor& tensor);
 
 template <class T>
 Tensor Tensor::from_vector(const std::vector<T>& values, const Shape& shape, DeviceKind device) {
-  if (static_cast<std::int64_t>(values.size()) != checked_element_count("Tensor::from_vector", shape)) {
+  if (static_cast<std::int64_t>(values.size()) !=
+      checked_element_count("Tensor::from_vector", shape)) {
     throw ValueError("Tensor::from_vector",
                      std::to_string(values.size()) + " values for shape " + to_string(shape),
                      "as many values as the shape has elements");
@@ -173,7 +174,8 @@ T* Tensor::data_as() const {
 template <class DataType, class Layout, class MemorySpace>
 Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> Tensor::view()
     const {
-  using Result = Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using Result =
+      Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   constexpr int rank = static_cast<int>(Result::rank);
   static_assert(static_cast<int>(Result::rank_dynamic) == rank,
                 "use run-time extents: double**, not double[3]");
@@ -189,9 +191,9 @@ Kokkos::View<DataType, Layout, MemorySpace, Kokkos::MemoryTraits<Kokkos::Unmanag
     }
     return Result(pointer, layout);
   } else {
-    static_assert(std::is_same_v<Layout, Kokkos::LayoutRight> ||
-                      std::is_same_v<Layout, Kokkos::LayoutLeft>,
-                  "LayoutRight, LayoutLeft or LayoutStride");
+    static_assert(
+        std::is_same_v<Layout, Kokkos::LayoutRight> || std::is_same_v<Layout, Kokkos::LayoutLeft>,
+        "LayoutRight, LayoutLeft or LayoutStride");
     constexpr bool right = std::is_same_v<Layout, Kokkos::LayoutRight>;
     std::int64_t expected = 1;
     for (int i = 0; i < rank; ++i) {

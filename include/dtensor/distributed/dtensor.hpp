@@ -95,14 +95,16 @@ class DTensor {
 };
 
 /// Makes a DTensor of a whole tensor. Each rank receives just what it holds afterwards.
-/// \param tensor      the global tensor on the source rank; elsewhere one of the same shape and type
+/// \param tensor      the global tensor on the source rank; elsewhere one of the same shape and
+/// type
 ///                    whose values are ignored, or an undefined one
-/// \param src_data_rank  the `MPI_COMM_WORLD` rank whose values count, one of the mesh; without one,
+/// \param src_data_rank  the `MPI_COMM_WORLD` rank whose values count, one of the mesh; without
+/// one,
 ///                    every rank takes its part of its own `tensor`, with no communication
 /// Throws `LayoutError` for Partial placements, `MismatchError` when shapes, types or placements
 /// differ between ranks. Collective over the mesh.
-DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh, const Placements& placements,
-                          std::optional<int> src_data_rank = 0);
+DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
+                          const Placements& placements, std::optional<int> src_data_rank = 0);
 DTensor distribute_tensor(const Tensor& tensor, const Placements& placements,
                           std::optional<int> src_data_rank = 0);
 

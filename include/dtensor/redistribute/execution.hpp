@@ -13,11 +13,10 @@
 
 namespace dtensor {
 
-/// Starts when constructed, never blocks before `wait`. Messages wait until the ranks are known to
-/// agree; local copies are made meanwhile. Packs straight into send buffers, sends from the source
-/// and receives into the result where the elements lie in one piece, and copies this rank's own
-/// part while messages are under way. An execution that nobody has waited for when Kokkos or MPI is
-/// finalized is waited for there, on all ranks.
+/// Starts when constructed, never blocks before `wait`. Packs straight into send buffers, sends
+/// from the source and receives into the result where the elements lie in one piece, and copies
+/// this rank's own part while messages are under way. An execution that nobody has waited for when
+/// Kokkos or MPI is finalized is waited for there, on all ranks.
 class Execution {
  public:
   /// \param communicator  of the program's participants; may be null when nothing is communicated
@@ -63,7 +62,7 @@ class Execution {
   // Waits where that has not been done; what it throws has nobody left to hear it.
   void end() noexcept;
 
-  bool may_communicate();
+  bool may_advance();
 
   const Stage& stage() const { return program_->stages[stage_]; }
   std::int64_t bytes(const Transfer& t) const { return t.elements * element_size_; }
@@ -72,7 +71,7 @@ class Execution {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Agreement> agreement_;
-  std::uint64_t number_ = 0;  // among those under way; 0 when done from the start
+  std::uint64_t number_ = 0;    // among those under way; 0 when done from the start
   std::exception_ptr failure_;  // of the network
   std::int64_t element_size_;
   DeviceKind device_;

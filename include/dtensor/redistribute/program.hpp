@@ -22,8 +22,8 @@ struct Send {
 
 /// A part of this rank's result.
 struct Piece {
-  Transfer transfer;               ///< destination positions are this rank's
-  std::vector<int> contributors;   ///< participants in the order of reduction; own index included
+  Transfer transfer;              ///< destination positions are this rank's
+  std::vector<int> contributors;  ///< participants in the order of reduction; own index included
 };
 
 /// A message that arrives at this rank.

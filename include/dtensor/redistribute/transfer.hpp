@@ -39,15 +39,16 @@ void for_each_box(const Transfer& transfer, F&& f) {
   Extents source = index, destination = index, extents = index;
   while (true) {
     for (int d = 0; d < rank; ++d) {
-      const Overlap& o = transfer.runs[static_cast<std::size_t>(d)][static_cast<std::size_t>(index[d])];
+      const Overlap& o =
+          transfer.runs[static_cast<std::size_t>(d)][static_cast<std::size_t>(index[d])];
       source[d] = o.first;
       destination[d] = o.second;
       extents[d] = o.length;
     }
     f(source, destination, extents);
     int d = rank - 1;
-    while (d >= 0 &&
-           ++index[d] == static_cast<std::int64_t>(transfer.runs[static_cast<std::size_t>(d)].size())) {
+    while (d >= 0 && ++index[d] == static_cast<std::int64_t>(
+                                       transfer.runs[static_cast<std::size_t>(d)].size())) {
       index[d--] = 0;
     }
     if (d < 0) return;
