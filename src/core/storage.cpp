@@ -2,6 +2,9 @@
 #include "dtensor/core/storage.hpp"
 
 #include <fmt/format.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include <bit>
 #include <cstdlib>
@@ -25,6 +28,21 @@ std::int64_t size_class(std::int64_t bytes) {
   const auto step = static_cast<std::int64_t>(
       std::max<std::uint64_t>(64, std::bit_floor(static_cast<std::uint64_t>(bytes - 1)) / 8));
   return (bytes + step - 1) / step * step;
+}
+
+// Large blocks in large pages, where the system gives them on request: fewer misses in the TLB, and
+// faster copies by MPI within a node.
+template <class MemorySpace>
+void advise_large_pages([[maybe_unused]] const ByteView<MemorySpace>& block) {
+#ifdef MADV_HUGEPAGE
+  if constexpr (std::is_same_v<MemorySpace, Kokkos::HostSpace>) {
+    constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
+    const auto begin = (reinterpret_cast<std::uintptr_t>(block.data()) + page - 1) / page * page;
+    const auto end = reinterpret_cast<std::uintptr_t>(block.data() + block.extent(0)) / page * page;
+    // It is only advice: without such pages all works the same.
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#endif
 }
 
 // One pool per memory space. A free block is reused for the next allocation of its size class, so
@@ -70,8 +88,10 @@ class Pool {
  private:
   Block fresh(std::int64_t size) {
     const auto make = [size] {
-      return Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
-                   static_cast<std::size_t>(size));
+      Block block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
+                  static_cast<std::size_t>(size));
+      advise_large_pages<MemorySpace>(block);
+      return block;
     };
     try {
       return make();

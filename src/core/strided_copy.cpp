@@ -62,8 +62,9 @@ KOKKOS_INLINE_FUNCTION void locate(const Loop& loop, int dims, std::int64_t inde
                                    std::int64_t& from) {
   to = from = 0;
   for (int d = dims - 1; d >= 0; --d) {
-    const std::int64_t i = index % loop.extent[d];
-    index /= loop.extent[d];
+    const std::int64_t rest = d == 0 ? 0 : index / loop.extent[d];
+    const std::int64_t i = index - rest * loop.extent[d];
+    index = rest;
     to += i * loop.to[d];
     from += i * loop.from[d];
   }
@@ -86,9 +87,10 @@ void for_each_row(const char* label, const Loop& loop, const F& f) {
     Kokkos::parallel_for(
         label, Kokkos::RangePolicy<Execution, Kokkos::IndexType<std::int64_t>>(0, rows * pieces),
         [=](const std::int64_t item) {
-          const std::int64_t piece = item % pieces;
+          const std::int64_t row_index = pieces == 1 ? item : item / pieces;
+          const std::int64_t piece = item - row_index * pieces;
           std::int64_t to, from;
-          locate(loop, last, item / pieces, to, from);
+          locate(loop, last, row_index, to, from);
           const std::int64_t begin = piece * grain;
           f(to + begin * loop.to[last], from + begin * loop.from[last],
             std::min(grain, row - begin), loop.to[last], loop.from[last]);

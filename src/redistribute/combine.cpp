@@ -83,20 +83,34 @@ struct CombineBlock {
   void host(const std::int64_t item) const {
     const std::int64_t begin = item * block;
     const std::int64_t length = std::min(block, count - begin);
-    Acc acc[block];
+    if constexpr (std::is_same_v<Acc, T>) {
+      reduce(out + begin, begin, length);
+    } else {
+      Acc acc[block];
+      reduce(acc, begin, length);
+      for (std::int64_t i = 0; i < length; ++i) out[begin + i] = static_cast<T>(acc[i]);
+    }
+  }
+
+  void reduce(Acc* acc, std::int64_t begin, std::int64_t length) const {
     const T* first = contributions[0] + begin;
-    for (std::int64_t i = 0; i < length; ++i) acc[i] = static_cast<Acc>(first[i]);
-    for (std::size_t k = 1; k < n; ++k) {
+    if (n == 1) {
+      for (std::int64_t i = 0; i < length; ++i) acc[i] = static_cast<Acc>(first[i]);
+    } else {
+      const T* second = contributions[1] + begin;
+      for (std::int64_t i = 0; i < length; ++i) {
+        acc[i] = apply<Op, Acc>(static_cast<Acc>(first[i]), static_cast<Acc>(second[i]));
+      }
+    }
+    for (std::size_t k = 2; k < n; ++k) {
       const T* next = contributions[k] + begin;
       for (std::int64_t i = 0; i < length; ++i) {
         acc[i] = apply<Op, Acc>(acc[i], static_cast<Acc>(next[i]));
       }
     }
-    T* to = out + begin;
     if (divisor != 1) {
       for (std::int64_t i = 0; i < length; ++i) acc[i] = divided(acc[i], divisor);
     }
-    for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<T>(acc[i]);
   }
 
   KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {

@@ -14,7 +14,7 @@
 namespace dtensor {
 
 /// out[i] = (c0[i] op c1[i] op ...) / divisor, in the order given, in float for 16-bit types.
-/// Integers wrap around; min and max keep NaN. `out` may be one of the contributions.
+/// Integers wrap around; min and max keep NaN. `out` may be the first contribution.
 void combine(void* out, const std::vector<const void*>& contributions, std::int64_t count,
              DType dtype, ReduceOp op, std::int64_t divisor, DeviceKind kind);
 

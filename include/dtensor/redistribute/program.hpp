@@ -58,10 +58,10 @@ struct Stage {
 struct MessageLimits {
   /// Parts that have to be packed, unpacked or reduced travel in messages of about this size, so
   /// that a part is handled while the next is under way and while it is still in cache.
-  std::int64_t chunk_bytes = std::int64_t{1} << 20;
+  std::int64_t chunk_bytes = std::int64_t{4} << 20;
   /// Scratch memory that one direction of one redistribution holds, but for one message, or one
   /// slice of all contributions to a reduction, when these are larger.
-  std::int64_t window_bytes = std::int64_t{16} << 20;
+  std::int64_t window_bytes = std::int64_t{8} << 20;
   /// The largest message, and the smallest that a reduction is cut into.
   std::int64_t max_message_bytes = Communicator::max_message_bytes;
   std::int64_t min_message_bytes = std::int64_t{16} << 10;
