@@ -146,11 +146,23 @@ DeviceMesh DeviceMesh::from_ranks(const std::vector<int>& ranks, const Shape& sh
               device);
 }
 
+namespace {
+int mesh_dimension(const char* function, int mesh_dim, int dims) {
+  const int d = mesh_dim < 0 ? mesh_dim + dims : mesh_dim;
+  if (d < 0 || d >= dims) {
+    throw IndexError(function,
+                     fmt::format("mesh dimension {} of a mesh with {} dimensions", mesh_dim, dims),
+                     fmt::format("a mesh dimension from {} to {}", -dims, dims - 1));
+  }
+  return d;
+}
+}  // namespace
+
 const Shape& DeviceMesh::shape() const noexcept { return impl_->grid->shape(); }
 int DeviceMesh::dim() const noexcept { return impl_->grid->dim(); }
 std::int64_t DeviceMesh::size() const noexcept { return impl_->grid->size(); }
 std::int64_t DeviceMesh::size(int mesh_dim) const {
-  return shape()[normalize_dim("DeviceMesh::size", mesh_dim, dim())];
+  return shape()[mesh_dimension("DeviceMesh::size", mesh_dim, dim())];
 }
 std::int64_t DeviceMesh::size(const std::string& name) const {
   return shape()[impl_->grid->dim_of(name)];
@@ -172,7 +184,7 @@ void require_member(const DeviceMesh& mesh, const char* function) {
 
 std::int64_t DeviceMesh::local_rank(int mesh_dim) const {
   require_member(*this, "DeviceMesh::local_rank");
-  return (*impl_->coordinate)[normalize_dim("DeviceMesh::local_rank", mesh_dim, dim())];
+  return (*impl_->coordinate)[mesh_dimension("DeviceMesh::local_rank", mesh_dim, dim())];
 }
 std::int64_t DeviceMesh::local_rank(const std::string& name) const {
   return local_rank(impl_->grid->dim_of(name));
@@ -180,9 +192,19 @@ std::int64_t DeviceMesh::local_rank(const std::string& name) const {
 
 DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   require_member(*this, "DeviceMesh::slice");
-  std::vector<int> dims;
-  for (const auto& name : names) dims.push_back(impl_->grid->dim_of(name));
-  return make(impl_->grid->slice(dims, *impl_->coordinate), impl_->device);
+  std::optional<ProcessGrid> sub;
+  agree(
+      *impl_->whole, "DeviceMesh::slice",
+      [&] {
+        std::vector<int> dims;
+        for (const auto& name : names) dims.push_back(impl_->grid->dim_of(name));
+        sub.emplace(impl_->grid->slice(dims, *impl_->coordinate));
+        Hash h;
+        h.add_range(dims);
+        return h.value();
+      },
+      [&] { return fmt::format("({})", fmt::join(names, ", ")); });
+  return make(std::move(*sub), impl_->device);
 }
 
 DeviceMesh DeviceMesh::flatten(const std::string& name) const {
@@ -196,7 +218,7 @@ const std::shared_ptr<MpiCommunicator>& DeviceMesh::communicator() const {
 const std::shared_ptr<MpiCommunicator>& DeviceMesh::communicator(int mesh_dim) const {
   require_member(*this, "DeviceMesh::communicator");
   return impl_->per_dim[static_cast<std::size_t>(
-      normalize_dim("DeviceMesh::communicator", mesh_dim, dim()))];
+      mesh_dimension("DeviceMesh::communicator", mesh_dim, dim()))];
 }
 const std::shared_ptr<MpiCommunicator>& DeviceMesh::communicator(const std::string& name) const {
   return communicator(impl_->grid->dim_of(name));

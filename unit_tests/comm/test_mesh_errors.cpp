@@ -92,6 +92,15 @@ TEST_F(MeshErrors, WhatOneRankDoesWrongAllThrow) {
       rank_text);
 }
 
+TEST_F(MeshErrors, SlicesOfOneRankAlone) {
+  if (world_size() == 1) return;
+  const DeviceMesh mesh({world_size(), 1}, {"a", "b"});
+  expect_contains(expect_error_everywhere<ValueError>([&] { mesh[is_last() ? "c" : "a"]; }),
+                  "\"c\"");
+  expect_contains(expect_error_everywhere<MismatchError>([&] { mesh[is_last() ? "b" : "a"]; }),
+                  "(b) on rank " + std::to_string(world_size() - 1));
+}
+
 TEST_F(MeshErrors, ArgumentsThatDifferBetweenRanks) {
   if (world_size() == 1) return;
   std::string text = expect_error_everywhere<MismatchError>([] {

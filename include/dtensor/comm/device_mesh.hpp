@@ -59,8 +59,9 @@ class DeviceMesh {
   std::int64_t local_rank(int mesh_dim) const;
   std::int64_t local_rank(const std::string& name) const;
 
-  /// The sub-mesh along the named dimensions that contains this process. Collective over its ranks.
-  /// Throws `ValueError` for an unknown name, `StateError` when this process is not in the mesh.
+  /// The sub-mesh along the named dimensions that contains this process. Collective over this mesh.
+  /// Throws `ValueError` for an unknown name, `MismatchError` when ranks differ in the names,
+  /// `StateError` when this process is not in the mesh.
   DeviceMesh operator[](const std::string& name) const { return slice({name}); }
   DeviceMesh slice(const std::vector<std::string>& names) const;
   /// The same ranks in one dimension. Collective over the mesh.
