@@ -74,74 +74,6 @@ void hook_finalize(Registry& r) {
   r.hooked = true;
 }
 
-MPI_Datatype mpi_type(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return MPI_DOUBLE;
-    case DType::float32:
-      return MPI_FLOAT;
-    case DType::complex128:
-      return MPI_C_DOUBLE_COMPLEX;
-    case DType::complex64:
-      return MPI_C_FLOAT_COMPLEX;
-    case DType::int64:
-      return MPI_INT64_T;
-    case DType::int32:
-      return MPI_INT32_T;
-    case DType::int16:
-      return MPI_INT16_T;
-    case DType::int8:
-      return MPI_INT8_T;
-    case DType::uint8:
-      return MPI_UINT8_T;
-    case DType::boolean:
-      return MPI_C_BOOL;
-    case DType::float16:
-    case DType::bfloat16:
-      break;
-  }
-  return MPI_DATATYPE_NULL;
-}
-
-MPI_Op mpi_op(DType dtype, ReduceOp op) {
-  if (dtype == DType::boolean) {
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::max:
-      case ReduceOp::bor:
-        return MPI_LOR;
-      case ReduceOp::min:
-      case ReduceOp::product:
-      case ReduceOp::band:
-        return MPI_LAND;
-      case ReduceOp::bxor:
-        return MPI_LXOR;
-      case ReduceOp::avg:
-        break;
-    }
-    return MPI_OP_NULL;
-  }
-  switch (op) {
-    case ReduceOp::sum:
-      return MPI_SUM;
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      return MPI_MAX;
-    case ReduceOp::product:
-      return MPI_PROD;
-    case ReduceOp::band:
-      return MPI_BAND;
-    case ReduceOp::bor:
-      return MPI_BOR;
-    case ReduceOp::bxor:
-      return MPI_BXOR;
-    case ReduceOp::avg:
-      break;
-  }
-  return MPI_OP_NULL;
-}
-
 }  // namespace
 
 namespace detail {
@@ -240,19 +172,6 @@ Request MpiCommunicator::irecv(void* data, std::int64_t bytes, int peer, int tag
 Request MpiCommunicator::iall_reduce_max(std::uint64_t* values, int count) {
   MPI_Request request;
   check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_UINT64_T, MPI_MAX, handle(), &request),
-            "MPI_Iallreduce");
-  return Request(to_handle(request));
-}
-
-bool MpiCommunicator::can_all_reduce(DType dtype, ReduceOp op) const {
-  return mpi_type(dtype) != MPI_DATATYPE_NULL && mpi_op(dtype, op) != MPI_OP_NULL;
-}
-
-Request MpiCommunicator::iall_reduce(const void* in, void* out, std::int64_t count, DType dtype,
-                                     ReduceOp op) {
-  MPI_Request request;
-  check_mpi(MPI_Iallreduce(in, out, static_cast<int>(count), mpi_type(dtype), mpi_op(dtype, op),
-                           handle(), &request),
             "MPI_Iallreduce");
   return Request(to_handle(request));
 }

@@ -54,14 +54,6 @@ class SimulatedCommunicator final : public Communicator {
     return Request(request);
   }
 
-  bool can_all_reduce(DType, ReduceOp) const override { return false; }
-  Request iall_reduce(const void*, void*, std::int64_t, DType dtype, ReduceOp op) override {
-    throw CommunicationError(
-        "SimulatedNetwork",
-        fmt::format("an all-reduce of {} with {}", to_string(dtype), to_string(op)),
-        "point-to-point messages only");
-  }
-
   void progress(std::span<Request> requests, bool block) override {
     bool any_active = false, any_done = false;
     for (Request& r : requests) {

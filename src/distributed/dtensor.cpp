@@ -98,9 +98,13 @@ void check_partial_entry(const Layout& source, const Layout& destination) {
   }
 }
 
-std::string describe_move(const Layout& source, const Layout& destination, DType dtype) {
-  return fmt::format("{} {} to {} on {}", to_string(dtype), to_string(source),
-                     to_string(destination.placements()), to_string(*destination.grid()));
+std::string describe_move(const Layout& source, const Layout& destination, DType dtype,
+                          DType result_dtype) {
+  const std::string converted =
+      result_dtype == dtype ? std::string() : fmt::format(" as {}", to_string(result_dtype));
+  return fmt::format("{} {} to {} on {}{}", to_string(dtype), to_string(source),
+                     to_string(destination.placements()), to_string(*destination.grid()),
+                     converted);
 }
 
 }  // namespace
@@ -109,8 +113,8 @@ std::string describe_move(const Layout& source, const Layout& destination, DType
 class RedistributeCall {
  public:
   static DTensor run(const DTensor& tensor, const DeviceMesh& mesh,
-                     const std::function<Layout()>& make_destination, bool async_op,
-                     const char* operation, const char* reason) {
+                     const std::function<Layout()>& make_destination, DType result_dtype,
+                     bool async_op, const char* operation, const char* reason) {
     DTensor::State& source = tensor.state();
     const Tensor& local = tensor.to_local();
     const auto communicator = source.mesh.joint_communicator(mesh);
@@ -144,11 +148,12 @@ class RedistributeCall {
         fingerprint.add(source.layout.hash());
         fingerprint.add(destination->hash());
         fingerprint.add(static_cast<std::uint64_t>(source.dtype));
+        fingerprint.add(static_cast<std::uint64_t>(result_dtype));
       }
       agreement = std::make_unique<Agreement>(
           *communicator, operation, fingerprint.value(),
-          [from = source.layout, to = destination, dtype = source.dtype] {
-            return describe_move(from, *to, dtype);
+          [from = source.layout, to = destination, dtype = source.dtype, result_dtype] {
+            return describe_move(from, *to, dtype, result_dtype);
           },
           error);
       if (error) agreement->wait();
@@ -179,7 +184,8 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
   };
   const DType to = options.forward_dtype.value_or(dtype());
   const auto move = [&](const DTensor& tensor) {
-    return RedistributeCall::run(tensor, mesh, destination, options.async_op, "redistribute", "");
+    return RedistributeCall::run(tensor, mesh, destination, to, options.async_op, "redistribute",
+                                 "");
   };
   if (to == dtype()) return move(*this);
   const auto convert = [&](const DTensor& tensor) {
@@ -196,7 +202,7 @@ namespace detail {
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
                      bool async_op, const char* operation, const char* reason) {
   return RedistributeCall::run(
-      tensor, mesh, [&] { return destination; }, async_op, operation, reason);
+      tensor, mesh, [&] { return destination; }, tensor.dtype(), async_op, operation, reason);
 }
 }  // namespace detail
 

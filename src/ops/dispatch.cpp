@@ -3,12 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <list>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
-
 #include "dtensor/comm/runtime.hpp"
+#include "dtensor/core/lru_cache.hpp"
 #include "dtensor/layout/hash.hpp"
 #include "dtensor/redistribute/execution.hpp"
 
@@ -35,39 +31,8 @@ struct KeyHash {
   }
 };
 
-// Least recently used decisions leave first.
-class DecisionCache {
- public:
-  Decision get(const char* function, Key key) {
-    std::lock_guard lock(mutex_);
-    if (const auto found = index_.find(key); found != index_.end()) {
-      entries_.splice(entries_.begin(), entries_, found->second);
-      return entries_.front().decision;
-    }
-    Decision decision = decide(function, key.rule, key.inputs, key.dtypes, key.result);
-    const auto [position, inserted] = index_.emplace(std::move(key), entries_.end());
-    entries_.push_front({decision, &position->first});
-    position->second = entries_.begin();
-    if (entries_.size() > capacity) {
-      index_.erase(index_.find(*entries_.back().key));
-      entries_.pop_back();
-    }
-    return decision;
-  }
-
- private:
-  static constexpr std::size_t capacity = 1024;
-  struct Entry {
-    Decision decision;
-    const Key* key;
-  };
-  std::mutex mutex_;
-  std::list<Entry> entries_;
-  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
-};
-
-DecisionCache& cache() {
-  static auto* instance = new DecisionCache;
+LruCache<Key, Decision, KeyHash>& cache() {
+  static auto* instance = new LruCache<Key, Decision, KeyHash>(1024);
   return *instance;
 }
 
@@ -115,7 +80,9 @@ std::vector<DTensor> redistributed(const Operation& operation, const std::vector
 
 Decision cached_decision(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
                          const std::vector<DType>& dtypes, DType result) {
-  return cache().get(function, {rule, inputs, dtypes, result});
+  return cache().get({rule, inputs, dtypes, result}, [function](const Key& key) {
+    return decide(function, key.rule, key.inputs, key.dtypes, key.result);
+  });
 }
 
 DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,

@@ -146,6 +146,19 @@ TEST_F(Disagreement, RedistributeToDifferentPlacements) {
   }
 }
 
+TEST_F(Disagreement, RedistributeToDifferentScalarTypes) {
+  if (world_size() == 1) return;
+  const DTensor x = zeros({8, 3}, mesh_, {Shard(0)}, DType::float32);
+  for (DType other : {DType::float64, DType::float16}) {
+    const std::string text = expect_error_everywhere<MismatchError>([&] {
+      RedistributeOptions options;
+      if (is_last()) options.forward_dtype = other;
+      x.redistribute({Replicate()}, options);
+    });
+    expect_contains(text, to_string(other));
+  }
+}
+
 TEST_F(Disagreement, RedistributeOfDifferentTensors) {
   const auto local_layout = [&](const Shape& shape, const Placements& p) {
     return Layout(shape, mesh_.grid(), p);

@@ -11,9 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "dtensor/core/dtype.hpp"
 #include "dtensor/layout/hash.hpp"
-#include "dtensor/layout/placement.hpp"
 
 namespace dtensor {
 
@@ -49,12 +47,6 @@ class Communicator {
 
   /// Element-wise maximum over all ranks, in place. Collective.
   virtual Request iall_reduce_max(std::uint64_t* values, int count) = 0;
-
-  /// Whether `iall_reduce` takes this scalar type and operation.
-  virtual bool can_all_reduce(DType dtype, ReduceOp op) const = 0;
-  /// Reduction of `count` elements over all ranks, from `in` to `out`. Collective.
-  virtual Request iall_reduce(const void* in, void* out, std::int64_t count, DType dtype,
-                              ReduceOp op) = 0;
 
   /// Marks finished requests as done. With `block`, returns once at least one has finished; without
   /// active requests at once. Local.

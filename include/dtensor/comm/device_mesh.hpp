@@ -34,8 +34,8 @@ class DeviceMesh {
   DeviceMesh(MPI_Comm comm, const Shape& shape, std::vector<std::string> names = {},
              DeviceKind device = DeviceKind::device);
 
-  /// From an explicit array of `MPI_COMM_WORLD` ranks, row-major: a subset, in any order. Ranks that
-  /// are not listed get a mesh without a coordinate. Collective over `MPI_COMM_WORLD`.
+  /// From an explicit array of `MPI_COMM_WORLD` ranks, row-major: a subset, in any order. Ranks
+  /// that are not listed get a mesh without a coordinate. Collective over `MPI_COMM_WORLD`.
   static DeviceMesh from_ranks(const std::vector<int>& ranks, const Shape& shape,
                                std::vector<std::string> names = {},
                                DeviceKind device = DeviceKind::device);

@@ -31,12 +31,12 @@ const char* to_string(Collective collective) noexcept;
 /// Something that happened on this rank.
 struct Event {
   Collective collective = Collective::none;
-  const char* operation = "";          ///< the public function, "redistribute", "matmul", ...
-  const char* reason = "";             ///< why, when the program did not ask for it
-  std::int64_t bytes_sent = 0;         ///< by this rank
-  const Layout* source = nullptr;      ///< valid during the call
-  const Layout* destination = nullptr; ///< valid during the call
-  std::int64_t bytes_of_files = 0;     ///< written or read by this rank
+  const char* operation = "";           ///< the public function, "redistribute", "matmul", ...
+  const char* reason = "";              ///< why, when the program did not ask for it
+  std::int64_t bytes_sent = 0;          ///< by this rank
+  const Layout* source = nullptr;       ///< valid during the call
+  const Layout* destination = nullptr;  ///< valid during the call
+  std::int64_t bytes_of_files = 0;      ///< written or read by this rank
 };
 
 /// Receives events on the thread that causes them. Keep it fast; do not communicate in it.

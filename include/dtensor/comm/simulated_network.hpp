@@ -58,7 +58,7 @@ class SimulatedNetwork {
   int size_;
   std::vector<Counters> counters_;
   std::map<Key, Channel> channels_;
-  std::vector<char> done_;             // by request
+  std::vector<char> done_;  // by request
   std::map<std::int64_t, Reduction> reductions_;
   std::vector<std::int64_t> next_reduction_;  // by rank
 };

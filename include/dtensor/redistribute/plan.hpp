@@ -79,8 +79,4 @@ class Plan {
 /// A line per step: collective, layouts, bytes.
 std::string to_string(const Plan& plan);
 
-/// The plan from a bounded cache, made on first use. Local.
-std::shared_ptr<const Plan> cached_plan(const Layout& source, const Layout& destination,
-                                        DType dtype);
-
 }  // namespace dtensor
