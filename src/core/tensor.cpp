@@ -77,6 +77,11 @@ Tensor Tensor::full(const Shape& shape, const Scalar& value, DType dtype, Device
 Tensor Tensor::from_blob(void* data, const Shape& shape, const Extents& strides, DType dtype,
                          DeviceKind device, std::shared_ptr<void> owner) {
   const std::int64_t span = checked_span("Tensor::from_blob", shape, strides);
+  if (data == nullptr && shape.product() > 0) {
+    throw ValueError("Tensor::from_blob",
+                     fmt::format("a null pointer for shape {}", to_string(shape)),
+                     "a pointer to the first element");
+  }
   return Tensor({Storage::wrap(data, span * size_of(dtype), device, std::move(owner)), shape,
                  strides, 0, dtype});
 }

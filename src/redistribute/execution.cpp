@@ -132,7 +132,10 @@ Execution::Execution(std::shared_ptr<const Program> program,
       device_(source.device()) {
   // Messages start before the ranks have agreed; those of ranks that differ must not meet, as they
   // could be larger than the buffers they arrive in.
-  if (communicator_) tag_ = communicator_->next_tags(agreement_ ? agreement_->fingerprint() : 0);
+  // A local move may be made on some ranks only, so it takes no tags.
+  if (communicator_ && program_->plan->communicates()) {
+    tag_ = communicator_->next_tags(agreement_ ? agreement_->fingerprint() : 0);
+  }
   buffers_.push_back(std::move(source));
   buffers_.resize(program_->buffer_shapes.size());
   if (buffers_.size() > 1) buffers_.back() = std::move(result);

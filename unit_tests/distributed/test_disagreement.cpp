@@ -146,6 +146,15 @@ TEST_F(Disagreement, RedistributeToDifferentPlacements) {
   }
 }
 
+// Local moves are not collective: one rank may make them alone, as the checks afterwards show.
+TEST_F(Disagreement, LocalMovesOnOneRankAreFine) {
+  const DTensor x = zeros({8, 3}, mesh_, {Replicate()});
+  if (is_last()) {
+    x.redistribute({Shard(0)});
+    x.redistribute({Shard(1)});
+  }
+}
+
 TEST_F(Disagreement, RedistributeToDifferentScalarTypes) {
   if (world_size() == 1) return;
   const DTensor x = zeros({8, 3}, mesh_, {Shard(0)}, DType::float32);
