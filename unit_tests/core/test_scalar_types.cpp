@@ -192,3 +192,10 @@ TEST(Scalar, Prints) {
   EXPECT_EQ(to_string(Scalar(0.5)), "0.5");
   EXPECT_EQ(to_string(Scalar(std::complex<double>(1.5, -2))), "(1.5-2i)");
 }
+
+TEST(Scalar, UnsignedNumbersBeyondInt64BecomeDoubles) {
+  const dtensor::Scalar large(~std::uint64_t{0});
+  EXPECT_EQ(large.kind(), dtensor::Scalar::Kind::floating);
+  EXPECT_EQ(large.to<double>(), 0x1p64);
+  EXPECT_EQ(dtensor::Scalar(std::uint64_t{7}).kind(), dtensor::Scalar::Kind::integer);
+}

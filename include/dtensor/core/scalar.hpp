@@ -12,14 +12,21 @@
 
 namespace dtensor {
 
-/// A boolean, 64-bit integer, double or complex number. Implicit from every arithmetic type.
+/// A boolean, 64-bit integer, double or complex number. Implicit from every arithmetic type; an
+/// unsigned number beyond the range of int64 becomes a double.
 class Scalar {
  public:
   enum class Kind { boolean, integer, floating, complex };
 
   Scalar(bool value) : kind_(Kind::boolean), integer_(value) {}
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
-  Scalar(T value) : kind_(Kind::integer), integer_(static_cast<std::int64_t>(value)) {}
+  Scalar(T value) : kind_(Kind::integer), integer_(static_cast<std::int64_t>(value)) {
+    // Above the range of int64 only a double can hold it.
+    if (std::is_unsigned_v<T> && integer_ < 0) {
+      kind_ = Kind::floating;
+      real_ = static_cast<double>(value);
+    }
+  }
   template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
   Scalar(T value) : kind_(Kind::floating), real_(static_cast<double>(value)) {}
   Scalar(float16 value) : Scalar(static_cast<float>(value)) {}
