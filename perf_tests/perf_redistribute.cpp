@@ -20,7 +20,22 @@
 namespace {
 
 using namespace dtensor;
-using Values = std::vector<double>;
+
+// A local tensor as an array. Both sides read the same source and use memory of the same pool, so
+// that neither has larger pages than the other.
+class Values {
+ public:
+  explicit Values(Tensor memory) : memory_(std::move(memory)) {}
+  explicit Values(std::int64_t size = 0)
+      : Values(Tensor::empty({size}, DType::float64, DeviceKind::host)) {}
+
+  std::int64_t size() const { return memory_.numel(); }
+  double* data() { return memory_.data_as<double>(); }
+  const double* data() const { return memory_.data_as<double>(); }
+
+ private:
+  Tensor memory_;
+};
 
 int rank_count() { return Runtime::size(); }
 
@@ -119,7 +134,7 @@ class BoxExchange {
       if (in_place) {
         offsets = places;
       } else {
-        buffer.resize(static_cast<std::size_t>(offsets.back() + counts.back()));
+        buffer = Values(std::int64_t{offsets.back()} + counts.back());
       }
     }
   };
@@ -236,17 +251,16 @@ void measure(const Move& move, const std::string& name, std::int64_t bytes,
   const Layout before(move.shape, mesh.grid(), move.from);
   const Shape local = before.local_shape(*mesh.coordinate());
   // Integers: every sum is exact, whatever its order.
-  Values source(static_cast<std::size_t>(local.product()));
-  for (std::size_t i = 0; i < source.size(); ++i) {
-    source[i] = static_cast<double>(i + static_cast<std::size_t>(Runtime::rank()) * source.size());
-  }
-  const DTensor tensor(mesh, before, Tensor::from_vector(source, local, DeviceKind::host));
+  std::vector<double> values(static_cast<std::size_t>(local.product()));
+  std::iota(values.begin(), values.end(), static_cast<double>(Runtime::rank() * local.product()));
+  const DTensor tensor(mesh, before, Tensor::from_vector(values, local, DeviceKind::host));
+  const Values source(tensor.to_local());
   Values result;
   {
     const Tensor moved = tensor.redistribute(move.to).to_local();
-    result.resize(static_cast<std::size_t>(moved.numel()));
+    result = Values(moved.numel());
     move.by_hand(source, result);
-    int equal = result == moved.to_vector<double>();
+    int equal = std::equal(result.data(), result.data() + result.size(), moved.data_as<double>());
     MPI_Allreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!equal) throw std::runtime_error(name + ": the two results differ");
   }
