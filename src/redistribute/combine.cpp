@@ -8,10 +8,6 @@ namespace dtensor {
 
 namespace {
 
-template <class T>
-inline constexpr bool is_complex_v =
-    std::is_same_v<T, Kokkos::complex<double>> || std::is_same_v<T, Kokkos::complex<float>>;
-
 // Signed overflow is undefined in C++: integers are added and multiplied as unsigned ones.
 template <class T>
 using wrapping_t = typename std::conditional_t<sizeof(T) <= 4, std::type_identity<std::uint32_t>,
@@ -38,7 +34,7 @@ KOKKOS_INLINE_FUNCTION T apply(const T& a, const T& b) {
       return a * b;
     }
   } else if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) {
-    if constexpr (is_complex_v<T>) {
+    if constexpr (is_complex_scalar<T>) {
       return a;  // refused by check_reduce_op
     } else {
       const bool keep = Op == ReduceOp::min ? !(b < a) : !(b > a);
@@ -61,7 +57,7 @@ template <class Acc>
 KOKKOS_INLINE_FUNCTION Acc divided(const Acc& a, std::int64_t divisor) {
   if constexpr (std::is_floating_point_v<Acc>) {
     return a / static_cast<Acc>(divisor);
-  } else if constexpr (is_complex_v<Acc>) {
+  } else if constexpr (is_complex_scalar<Acc>) {
     return a / static_cast<typename Acc::value_type>(divisor);
   } else {
     return a;  // avg of integers is refused by check_reduce_op

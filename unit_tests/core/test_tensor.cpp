@@ -187,6 +187,8 @@ TEST(TensorFactories, FromBlobChecksItsGeometry) {
   EXPECT_THROW(Tensor::from_blob(data, {2, 2}, {1}, DType::float64, DeviceKind::host), ValueError);
   EXPECT_THROW(Tensor::from_blob(data, {2}, {-1}, DType::float64, DeviceKind::host), ValueError);
   EXPECT_THROW(Tensor::from_blob(data, {-2}, {1}, DType::float64, DeviceKind::host), ValueError);
+  EXPECT_THROW(Tensor::from_blob(nullptr, {3}, {1}, DType::float64, DeviceKind::host), ValueError);
+  EXPECT_EQ(Tensor::from_blob(nullptr, {0}, {1}, DType::float64, DeviceKind::host).numel(), 0);
   // Repeated elements are a stride of zero.
   EXPECT_EQ(
       Tensor::from_blob(data, {2, 2}, {0, 1}, DType::float64, DeviceKind::host).to_vector<double>(),

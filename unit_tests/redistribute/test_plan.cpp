@@ -201,6 +201,30 @@ TEST(Plan, StaysWithinTheScratchItAnnounces) {
   }
 }
 
+// Two ranks of one mesh start different moves: neither may get the other's data, of whatever size.
+TEST(Execution, MessagesOfRanksThatDifferDoNotMeet) {
+  const auto grid = grid_of({2});
+  for (const Shape& other : {Shape{8, 8}, Shape{80, 80}}) {
+    SimulatedNetwork network(2);
+    std::vector<std::unique_ptr<Execution>> ranks;
+    for (int r = 0; r < 2; ++r) {
+      const Shape shape = r == 0 ? Shape{8, 8} : other;
+      const Layout from(shape, grid, {S0}), to(shape, grid, {r == 0 ? R : S1});
+      const auto p = std::make_shared<const Plan>(from, to, DType::float64);
+      const auto communicator = network.communicator(r);
+      ranks.push_back(std::make_unique<Execution>(
+          std::make_shared<const Program>(compile(p, {0, 1}, r)), communicator,
+          Tensor::zeros(local_shape_on(from, r), DType::float64),
+          std::make_unique<Agreement>(*communicator, "test", to.hash(), nullptr)));
+    }
+    for (auto& rank : ranks) EXPECT_TRUE(rank->test()) << "the disagreement is known";
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_GT(network.counters(r).bytes_sent, 0);
+      EXPECT_EQ(network.counters(r).bytes_received, 0);
+    }
+  }
+}
+
 TEST(Plan, HandlesExtentsBeyond32Bits) {
   const std::int64_t n = std::int64_t{1} << 40;
   const Plan p = plan({n, 4}, {4}, {S0}, {S1}, DType::int8);

@@ -59,6 +59,11 @@ using scalar_t = typename detail::TypeOf<Type>::type;
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
 
+/// Whether `T` is one of the two complex types.
+template <class T>
+inline constexpr bool is_complex_scalar =
+    std::is_same_v<T, Kokkos::complex<double>> || std::is_same_v<T, Kokkos::complex<float>>;
+
 /// The type to accumulate in: float for the 16-bit types, the type itself otherwise.
 template <class T>
 using accumulate_t =
@@ -100,10 +105,8 @@ decltype(auto) dispatch_dtype(DType dtype, F&& f) {
 /// to bool is "not zero".
 template <class To, class From>
 KOKKOS_INLINE_FUNCTION To scalar_cast(const From& from) {
-  constexpr bool from_complex =
-      std::is_same_v<From, Kokkos::complex<double>> || std::is_same_v<From, Kokkos::complex<float>>;
-  constexpr bool to_complex =
-      std::is_same_v<To, Kokkos::complex<double>> || std::is_same_v<To, Kokkos::complex<float>>;
+  constexpr bool from_complex = is_complex_scalar<From>;
+  constexpr bool to_complex = is_complex_scalar<To>;
   constexpr bool from_half = std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>;
   constexpr bool to_half = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;
   if constexpr (std::is_same_v<To, From>) {
