@@ -36,7 +36,7 @@ LruCache<Key, Decision, KeyHash>& cache() {
   return *instance;
 }
 
-void check_meshes(const Operation& operation, const std::vector<DTensor>& inputs) {
+void check_meshes(const Operation& operation, Inputs inputs) {
   const DeviceMesh& mesh = inputs.front().device_mesh();
   for (const DTensor& input : inputs) {
     if (input.device_mesh() == mesh) continue;
@@ -56,9 +56,9 @@ const char* reason_for(const Layout& from, const Layout& to) {
   return "the operator needs its inputs under placements that fit together";
 }
 
-std::vector<DTensor> redistributed(const Operation& operation, const std::vector<DTensor>& inputs,
+std::vector<DTensor> redistributed(const Operation& operation, Inputs inputs,
                                    const Decision& decision) {
-  std::vector<DTensor> result = inputs;
+  std::vector<DTensor> result(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Layout& from = inputs[i].layout();
     const Layout& to = decision.inputs[i];
@@ -85,8 +85,7 @@ Decision cached_decision(const char* function, const Rule& rule, const std::vect
   });
 }
 
-DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,
-                 const LocalKernel& kernel) {
+Prepared prepare(const Operation& operation, Inputs inputs) {
   check_meshes(operation, inputs);
   Execution::progress_all();
   std::vector<Layout> layouts;
@@ -97,17 +96,24 @@ DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,
   }
   const Decision decision =
       cached_decision(operation.name, operation.rule, layouts, dtypes, operation.result);
-  const std::vector<DTensor> ready = redistributed(operation, inputs, decision);
-  const DeviceMesh& mesh = inputs.front().device_mesh();
-  if (!mesh.is_member()) {
-    return DTensor(mesh, decision.output,
-                   Tensor::empty(local_shape_on(decision.output, Runtime::rank()), operation.result,
-                                 mesh.device()),
-                   operation.strides);
-  }
-  std::vector<Tensor> locals;
-  for (const DTensor& input : ready) locals.push_back(input.to_local());
-  return DTensor(mesh, decision.output, kernel(locals), operation.strides);
+  return {redistributed(operation, inputs, decision), decision.output};
+}
+
+DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
+             FunctionRef<Tensor()> make) {
+  const Tensor local = mesh.is_member() ? make()
+                                        : Tensor::empty(local_shape_on(output, Runtime::rank()),
+                                                        operation.result, mesh.device());
+  return DTensor(mesh, output, local, operation.strides);
+}
+
+DTensor dispatch(const Operation& operation, Inputs inputs, LocalKernel kernel) {
+  const Prepared ready = prepare(operation, inputs);
+  return wrap(operation, inputs.front().device_mesh(), ready.output, [&] {
+    std::vector<Tensor> locals;
+    for (const DTensor& input : ready.inputs) locals.push_back(input.to_local());
+    return kernel(locals);
+  });
 }
 
 }  // namespace dtensor

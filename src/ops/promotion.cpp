@@ -51,6 +51,11 @@ DType common_dtype(const char* function, DType tensor, const Scalar& number) {
   return tensor;
 }
 
+PartialPasses unless_converted(DType from, DType to, PartialPasses passes) {
+  const bool exact = from == to || is_floating(from) || is_complex(from);
+  return exact ? std::move(passes) : not_linear();
+}
+
 void refuse_bool(const char* function, DType dtype) {
   if (dtype == DType::boolean) {
     throw TypeError(function, "a tensor of bool", "numbers; convert the tensor first");

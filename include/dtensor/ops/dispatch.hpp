@@ -4,10 +4,12 @@
 /// it, run the local kernel, wrap its result.
 #pragma once
 
-#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "dtensor/core/function_ref.hpp"
 #include "dtensor/distributed/dtensor.hpp"
 #include "dtensor/ops/decision.hpp"
 
@@ -22,16 +24,38 @@ struct Operation {
   std::optional<Extents> strides = std::nullopt;
 };
 
+/// The inputs of an operator, for the time of the call.
+class Inputs : public std::span<const DTensor> {
+ public:
+  Inputs(std::initializer_list<DTensor> list) : span(list.begin(), list.size()) {}
+  Inputs(const std::vector<DTensor>& list) : span(list) {}
+};
+
+/// The inputs' local tensors.
+using Locals = std::span<const Tensor>;
 /// From the inputs' local tensors to this rank's part of the result.
-using LocalKernel = std::function<Tensor(const std::vector<Tensor>&)>;
+using LocalKernel = FunctionRef<Tensor(Locals)>;
 
 /// Applies an operator. The decision comes from a bounded cache; its key is the rule, the layouts
 /// and the scalar types. Scalar operands live in `kernel` and never in the cache. Throws
 /// `LayoutError` naming both when inputs are on different meshes, `ValueError` when shapes do not
 /// fit; every rank finds these alike, without communication. Collective over the mesh when an input
-/// has to be redistributed and that communicates, local otherwise.
-DTensor dispatch(const Operation& operation, const std::vector<DTensor>& inputs,
-                 const LocalKernel& kernel);
+/// has to be redistributed and that communicates, local otherwise. `kernel` is not called on ranks
+/// outside of the mesh.
+DTensor dispatch(const Operation& operation, Inputs inputs, LocalKernel kernel);
+
+/// Inputs in the layouts that an operator takes them in, and the layout of its result: what
+/// `dispatch` does before it calls the kernel, for operators whose kernels need to know which part
+/// of the whole they have, or that have several results.
+struct Prepared {
+  std::vector<DTensor> inputs;
+  Layout output;
+};
+/// As `dispatch`.
+Prepared prepare(const Operation& operation, Inputs inputs);
+/// Wraps this rank's part of a result; `make` is not called on ranks outside of the mesh.
+DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
+             FunctionRef<Tensor()> make);
 
 /// The decision from the bounded cache, made on first use. Local.
 Decision cached_decision(const char* function, const Rule& rule, const std::vector<Layout>& inputs,

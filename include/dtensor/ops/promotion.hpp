@@ -4,6 +4,7 @@
 #pragma once
 
 #include "dtensor/core/tensor.hpp"
+#include "dtensor/ops/rule.hpp"
 
 namespace dtensor {
 
@@ -25,6 +26,11 @@ constexpr DType fractional_dtype(DType dtype) noexcept {
 constexpr DType sum_dtype(DType dtype) noexcept {
   return is_floating(dtype) || is_complex(dtype) ? dtype : DType::int64;
 }
+
+/// `passes`, unless an operator converts integers or bool from `from` to `to`: sums of integers
+/// wrap around, and a conversion of the wrapped sum is not the sum of conversions, so that it is
+/// linear in nothing. (Contributions of bool are combined by "or", so the same holds for them.)
+PartialPasses unless_converted(DType from, DType to, PartialPasses passes);
 
 /// Throws `TypeError` naming `function` for bool.
 void refuse_bool(const char* function, DType dtype);

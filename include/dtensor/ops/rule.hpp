@@ -40,6 +40,9 @@ inline PartialPass linear_in(std::initializer_list<int> inputs) {
   for (int i : inputs) pass.inputs |= std::uint32_t{1} << i;
   return pass;
 }
+inline PartialPasses in_the_only_input() { return {linear_in({0})}; }
+inline PartialPasses in_both_together() { return {linear_in({0, 1})}; }
+inline PartialPasses in_each() { return {linear_in({0}), linear_in({1})}; }
 /// The one input's elements are only moved, which commutes with every reduction.
 inline PartialPasses moves_elements() { return {{1, (std::uint32_t{1} << reduce_op_count) - 1}}; }
 
