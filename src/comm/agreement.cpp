@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 #include <vector>
@@ -61,32 +62,66 @@ Agreement::Agreement(Communicator& communicator, std::string function, std::uint
     if (error_) std::rethrow_exception(error_);
     return;
   }
-  wire_ = std::make_unique<Wire>(Wire{fingerprint, ~fingerprint, error_ ? 1u : 0u});
-  request_ = communicator_.iall_reduce_max(&wire_->fingerprint, 3);
+  wire_ = std::make_unique_for_overwrite<Wire>();
+  wire_->rounds = std::bit_width(static_cast<unsigned>(communicator_.size() - 1));
+  wire_->known[0] = {fingerprint, ~fingerprint, error_ ? 1u : 0u};
+  tag_ = communicator_.next_agreement_tags();
+  start_round();
 }
 
 Agreement::~Agreement() {
   try {
-    while (request_.active()) communicator_.progress(std::span(&request_, 1), true);
+    while (under_way()) {
+      communicator_.progress(requests_, true);
+      next_round();
+    }
   } catch (const Error&) {
     // The network failed: whoever waits for data of the same operation reports it.
     wire_.release();  // it may still be written to
   }
 }
 
+// In round k a rank learns what the 2^k ranks before the one it has learned of know.
+void Agreement::start_round() {
+  const int size = communicator_.size(), rank = communicator_.rank();
+  const int distance = static_cast<int>((std::int64_t{1} << round_) % size);
+  const auto bytes = static_cast<std::int64_t>(sizeof(Words));
+  requests_[0] =
+      communicator_.irecv(&wire_->received, bytes, (rank + size - distance) % size, tag_ + round_);
+  requests_[1] =
+      communicator_.isend(&wire_->known[round_], bytes, (rank + distance) % size, tag_ + round_);
+}
+
+bool Agreement::next_round() {
+  while (under_way() && !requests_[0].active() && !requests_[1].active()) {
+    const Words& before = wire_->known[round_];
+    Words& after = wire_->known[++round_];
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      after[i] = std::max(before[i], wire_->received[i]);
+    }
+    if (under_way()) start_round();
+  }
+  return under_way();
+}
+
 bool Agreement::test() {
-  if (request_.active()) communicator_.progress(std::span(&request_, 1), false);
-  return !request_.active();
+  if (!under_way()) return true;
+  communicator_.progress(requests_, false);
+  return !next_round();
 }
 
 // Equal everywhere exactly when the maximum and the minimum (the complement's maximum) are.
 bool Agreement::failed() const noexcept {
-  return wire_ && !request_.active() &&
-         (wire_->failed != 0 || wire_->fingerprint != ~wire_->complement);
+  if (!wire_ || under_way()) return false;
+  const auto& [fingerprint, complement, failures] = wire_->known[round_];
+  return failures != 0 || fingerprint != ~complement;
 }
 
 void Agreement::wait() {
-  while (request_.active()) communicator_.progress(std::span(&request_, 1), true);
+  while (under_way()) {
+    communicator_.progress(requests_, true);
+    next_round();
+  }
   if (failed()) throw_failure();
   wire_.reset();
 }

@@ -237,6 +237,7 @@ std::vector<int> DeviceMesh::joint_ranks(const DeviceMesh& other) const {
 }
 
 std::shared_ptr<MpiCommunicator> DeviceMesh::joint_communicator(const DeviceMesh& other) const {
+  if (impl_ == other.impl_ || ranks() == other.ranks()) return impl_->whole;
   std::vector<int> joint = joint_ranks(other);
   if (joint == ranks()) return impl_->whole;
   if (joint == other.ranks()) return other.impl_->whole;

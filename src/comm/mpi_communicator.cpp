@@ -169,13 +169,6 @@ Request MpiCommunicator::irecv(void* data, std::int64_t bytes, int peer, int tag
   return Request(to_handle(request));
 }
 
-Request MpiCommunicator::iall_reduce_max(std::uint64_t* values, int count) {
-  MPI_Request request;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_UINT64_T, MPI_MAX, handle(), &request),
-            "MPI_Iallreduce");
-  return Request(to_handle(request));
-}
-
 void MpiCommunicator::progress(std::span<Request> requests, bool block) {
   thread_local std::vector<MPI_Request> active;
   thread_local std::vector<std::size_t> where;

@@ -35,25 +35,6 @@ class SimulatedCommunicator final : public Communicator {
     return Request(request);
   }
 
-  Request iall_reduce_max(std::uint64_t* values, int count) override {
-    const std::int64_t number = network_.next_reduction_[static_cast<std::size_t>(rank())]++;
-    auto& reduction = network_.reductions_[number];
-    reduction.values.resize(static_cast<std::size_t>(count), 0);
-    for (std::size_t i = 0; i < reduction.values.size(); ++i) {
-      reduction.values[i] = std::max(reduction.values[i], values[i]);
-    }
-    const std::uint64_t request = network_.new_request();
-    reduction.joined.emplace_back(values, request);
-    if (static_cast<int>(reduction.joined.size()) == size()) {
-      for (auto& [place, joined] : reduction.joined) {
-        std::copy(reduction.values.begin(), reduction.values.end(), place);
-        network_.done_[joined] = 1;
-      }
-      network_.reductions_.erase(number);
-    }
-    return Request(request);
-  }
-
   void progress(std::span<Request> requests, bool block) override {
     bool any_active = false, any_done = false;
     for (Request& r : requests) {
@@ -85,9 +66,7 @@ class SimulatedCommunicator final : public Communicator {
 };
 
 SimulatedNetwork::SimulatedNetwork(int size)
-    : size_(size),
-      counters_(static_cast<std::size_t>(size)),
-      next_reduction_(static_cast<std::size_t>(size), 0) {}
+    : size_(size), counters_(static_cast<std::size_t>(size)) {}
 
 std::shared_ptr<Communicator> SimulatedNetwork::communicator(int rank) {
   return std::make_shared<SimulatedCommunicator>(*this, rank);

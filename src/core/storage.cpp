@@ -30,19 +30,33 @@ std::int64_t size_class(std::int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Large blocks in large pages, where the system gives them on request: fewer misses in the TLB, and
-// faster copies by MPI within a node.
+// Blocks from this size on lie in large pages, where the system gives them on request: fewer misses
+// in the TLB, faster copies by MPI within a node, and a place in the caches that does not depend on
+// which small pages were free.
+constexpr std::int64_t large_page = std::int64_t{1} << 21;
+constexpr std::int64_t min_paged_size = large_page >> 5;
+
+// Memory that starts at a large page and asks for large pages up to its last whole one. The page
+// that the alignment costs is never touched.
 template <class MemorySpace>
-void advise_large_pages([[maybe_unused]] const ByteView<MemorySpace>& block) {
+ByteView<MemorySpace> large_pages(std::int64_t size) {
+  ByteView<MemorySpace> memory(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
+                               static_cast<std::size_t>(size + large_page));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  const auto skipped = static_cast<std::size_t>(-address % large_page);
 #ifdef MADV_HUGEPAGE
-  if constexpr (std::is_same_v<MemorySpace, Kokkos::HostSpace>) {
-    constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
-    const auto begin = (reinterpret_cast<std::uintptr_t>(block.data()) + page - 1) / page * page;
-    const auto end = reinterpret_cast<std::uintptr_t>(block.data() + block.extent(0)) / page * page;
-    // It is only advice: without such pages all works the same.
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  }
+  // It is only advice: without such pages all works the same.
+  madvise(memory.data() + skipped, static_cast<std::size_t>(size / large_page * large_page),
+          MADV_HUGEPAGE);
 #endif
+  return Kokkos::subview(memory, std::make_pair(skipped, skipped + static_cast<std::size_t>(size)));
+}
+
+// Bytes of the smallest number of large pages of which blocks of one size leave at most an eighth.
+std::int64_t shared_pages_size(std::int64_t size) {
+  std::int64_t pages = large_page;
+  while (pages % size > pages / 8) pages += large_page;
+  return pages;
 }
 
 // One pool per memory space. A free block is reused for the next allocation of its size class, so
@@ -87,11 +101,20 @@ class Pool {
 
  private:
   Block fresh(std::int64_t size) {
-    const auto make = [size] {
-      Block block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
-                  static_cast<std::size_t>(size));
-      advise_large_pages<MemorySpace>(block);
-      return block;
+    const auto make = [&] {
+      if (!std::is_same_v<MemorySpace, Kokkos::HostSpace> || size < min_paged_size) {
+        return Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
+                     static_cast<std::size_t>(size));
+      }
+      if (size >= large_page) return large_pages<MemorySpace>(size);
+      // Smaller blocks share their pages, which go back when the last of them does.
+      const std::int64_t pages = shared_pages_size(size);
+      const Block memory = large_pages<MemorySpace>(pages);
+      for (std::int64_t begin = size; begin + size <= pages; begin += size) {
+        free_[size].push_back(Kokkos::subview(memory, std::make_pair(begin, begin + size)));
+        statistics.cached += size;
+      }
+      return Block(Kokkos::subview(memory, std::make_pair(std::int64_t{0}, size)));
     };
     try {
       return make();

@@ -27,10 +27,11 @@ Loop simplify(const Extents& extents, const Extents& to, const Extents& from) {
   int order[max_rank];
   int n = 0;
   for (int d = 0; d < extents.size(); ++d) {
-    if (extents[d] != 1) order[n++] = d;
+    if (extents[d] == 1) continue;
+    int i = n++;
+    for (; i > 0 && std::abs(to[order[i - 1]]) < std::abs(to[d]); --i) order[i] = order[i - 1];
+    order[i] = d;
   }
-  std::stable_sort(order, order + n,
-                   [&](int a, int b) { return std::abs(to[a]) > std::abs(to[b]); });
   for (int i = 0; i < n; ++i) {
     const int d = order[i];
     const int last = loop.rank - 1;

@@ -119,6 +119,7 @@ class RedistributeCall {
     const Tensor& local = tensor.to_local();
     const auto communicator = source.mesh.joint_communicator(mesh);
     std::optional<Layout> destination;
+    std::vector<int> joint;
     detail::Compiled program;
     Tensor result;
     std::exception_ptr error;
@@ -128,7 +129,9 @@ class RedistributeCall {
       if (*destination == source.layout && mesh == source.mesh) return tensor;
       if (communicator) {
         program = detail::compiled(source.layout, *destination, source.dtype, communicator,
-                                   source.mesh.joint_ranks(mesh));
+                                   source.mesh.ranks() == mesh.ranks()
+                                       ? mesh.ranks()
+                                       : joint = source.mesh.joint_ranks(mesh));
         // Before the ranks agree, so that all of them learn when one has no memory for it.
         result = Tensor::empty(program.program->buffer_shapes.back(), source.dtype, mesh.device());
       }
@@ -163,6 +166,8 @@ class RedistributeCall {
     if (!async_op || !program.program->plan->communicates()) {
       result = execution->wait();
       execution = nullptr;
+    } else {
+      execution->leave_under_way();
     }
     return DTensor(std::make_shared<DTensor::State>(
         DTensor::State{mesh, *destination, source.dtype, row_major_strides(destination->shape()),

@@ -10,21 +10,41 @@ namespace dtensor::detail {
 
 namespace {
 
+struct KeyView {
+  const Layout& source;
+  const Layout& destination;
+  DType dtype;
+  const std::vector<int>& participants;
+};
+
 struct Key {
   Layout source, destination;
   DType dtype;
   std::vector<int> participants;
-  friend bool operator==(const Key&, const Key&) = default;
+  explicit Key(const KeyView& v)
+      : source(v.source),
+        destination(v.destination),
+        dtype(v.dtype),
+        participants(v.participants) {}
 };
 
+template <class A, class B>
+bool equal(const A& a, const B& b) noexcept {
+  return a.source == b.source && a.destination == b.destination && a.dtype == b.dtype &&
+         a.participants == b.participants;
+}
+bool operator==(const Key& a, const Key& b) noexcept { return equal(a, b); }
+bool operator==(const Key& a, const KeyView& b) noexcept { return equal(a, b); }
+
 struct KeyHash {
-  std::size_t operator()(const Key& key) const noexcept {
+  using is_transparent = void;
+  template <class K>
+  std::size_t operator()(const K& key) const noexcept {
     Hash h;
     h.add(key.source.hash());
     h.add(key.destination.hash());
     h.add(static_cast<std::uint64_t>(key.dtype));
-    h.add_range(key.participants);
-    return h.value();
+    return h.value();  // the participants nearly always follow from the layouts
   }
 };
 
@@ -40,11 +60,12 @@ ProgramCache& cache() {
 Compiled compiled(const Layout& source, const Layout& destination, DType dtype,
                   std::shared_ptr<Communicator> communicator,
                   const std::vector<int>& participants) {
-  auto program = cache().get({source, destination, dtype, participants}, [](const Key& key) {
-    return std::make_shared<const Program>(
-        compile(std::make_shared<const Plan>(key.source, key.destination, key.dtype),
-                key.participants, Runtime::rank()));
-  });
+  auto program =
+      cache().get(KeyView{source, destination, dtype, participants}, [](const KeyView& key) {
+        return std::make_shared<const Program>(
+            compile(std::make_shared<const Plan>(key.source, key.destination, key.dtype),
+                    key.participants, Runtime::rank()));
+      });
   return {std::move(program), std::move(communicator)};
 }
 

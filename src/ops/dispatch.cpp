@@ -12,27 +12,61 @@ namespace dtensor {
 
 namespace {
 
-struct Key {
-  Rule rule;
-  std::vector<Layout> inputs;
-  std::vector<DType> dtypes;
+struct KeyView {
+  const char* function;
+  const Rule& rule;
+  Inputs inputs;
   DType result;
-  friend bool operator==(const Key& a, const Key& b) = default;
 };
 
+struct Key {
+  Rule rule;
+  std::vector<Layout> layouts;
+  std::vector<DType> dtypes;
+  DType result;
+  explicit Key(const KeyView& v) : rule(v.rule), result(v.result) {
+    for (const DTensor& input : v.inputs) {
+      layouts.push_back(input.layout());
+      dtypes.push_back(input.dtype());
+    }
+  }
+};
+
+bool operator==(const Key& a, const Key& b) noexcept {
+  return a.rule == b.rule && a.layouts == b.layouts && a.dtypes == b.dtypes && a.result == b.result;
+}
+bool operator==(const Key& a, const KeyView& b) noexcept {
+  if (a.result != b.result || a.layouts.size() != b.inputs.size()) return false;
+  for (std::size_t i = 0; i < a.layouts.size(); ++i) {
+    if (!(a.layouts[i] == b.inputs[i].layout()) || a.dtypes[i] != b.inputs[i].dtype()) return false;
+  }
+  return a.rule == b.rule;
+}
+
 struct KeyHash {
+  using is_transparent = void;
   std::size_t operator()(const Key& key) const noexcept {
     Hash h;
     h.add(key.rule.hash());
-    for (const Layout& layout : key.inputs) h.add(layout.hash());
-    h.add_range(key.dtypes);
+    for (const Layout& layout : key.layouts) h.add(layout.hash());
+    for (DType dtype : key.dtypes) h.add(static_cast<std::uint64_t>(dtype));
+    h.add(static_cast<std::uint64_t>(key.result));
+    return h.value();
+  }
+  std::size_t operator()(const KeyView& key) const noexcept {
+    Hash h;
+    h.add(key.rule.hash());
+    for (const DTensor& input : key.inputs) h.add(input.layout().hash());
+    for (const DTensor& input : key.inputs) h.add(static_cast<std::uint64_t>(input.dtype()));
     h.add(static_cast<std::uint64_t>(key.result));
     return h.value();
   }
 };
 
-LruCache<Key, Decision, KeyHash>& cache() {
-  static auto* instance = new LruCache<Key, Decision, KeyHash>(1024);
+using Decided = std::shared_ptr<const Decision>;
+
+LruCache<Key, Decided, KeyHash>& cache() {
+  static auto* instance = new LruCache<Key, Decided, KeyHash>(1024);
   return *instance;
 }
 
@@ -76,27 +110,23 @@ std::vector<DTensor> redistributed(const Operation& operation, Inputs inputs,
   return result;
 }
 
-}  // namespace
-
-Decision cached_decision(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
-                         const std::vector<DType>& dtypes, DType result) {
-  return cache().get({rule, inputs, dtypes, result}, [function](const Key& key) {
-    return decide(function, key.rule, key.inputs, key.dtypes, key.result);
-  });
+// Values never live in a decision; it comes from a bounded cache.
+Decided cached_decision(const Operation& operation, Inputs inputs) {
+  return cache().get(KeyView{operation.name, operation.rule, inputs, operation.result},
+                     [](const KeyView& view) {
+                       const Key key(view);
+                       return std::make_shared<const Decision>(
+                           decide(view.function, key.rule, key.layouts, key.dtypes, key.result));
+                     });
 }
+
+}  // namespace
 
 Prepared prepare(const Operation& operation, Inputs inputs) {
   check_meshes(operation, inputs);
   Execution::progress_all();
-  std::vector<Layout> layouts;
-  std::vector<DType> dtypes;
-  for (const DTensor& input : inputs) {
-    layouts.push_back(input.layout());
-    dtypes.push_back(input.dtype());
-  }
-  const Decision decision =
-      cached_decision(operation.name, operation.rule, layouts, dtypes, operation.result);
-  return {redistributed(operation, inputs, decision), decision.output};
+  const Decided decision = cached_decision(operation, inputs);
+  return {redistributed(operation, inputs, *decision), decision->output};
 }
 
 DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,

@@ -109,8 +109,7 @@ class Execution::UnderWay {
 };
 
 struct Execution::PieceState {
-  std::size_t missing = 0;                              // contributions still to come
-  std::vector<std::shared_ptr<Storage>> contributions;  // scratch of each, empty where direct
+  std::size_t missing = 0;  // contributions still to come
   std::int64_t scratch = 0;
   bool reserved = false;
 };
@@ -148,6 +147,9 @@ Execution::Execution(std::shared_ptr<const Program> program,
   begin_stage();
   while (work()) progress(false);
   if (!program_->plan->communicates()) test();
+}
+
+void Execution::leave_under_way() {
   if (!done_ || agreement_) number_ = UnderWay::add(*this);
 }
 
@@ -191,12 +193,12 @@ void Execution::begin_stage() {
   pieces_.assign(s.pieces.size(), {});
   own_pieces_.clear();
   received_.assign(s.receives.size(), 0);
+  contributions_.assign(s.contributions, nullptr);
   for (std::size_t i = 0; i < s.pieces.size(); ++i) {
     const auto& contributors = s.pieces[i].contributors;
     const bool own =
         std::find(contributors.begin(), contributors.end(), program_->self) != contributors.end();
     pieces_[i].missing = contributors.size() - (own ? 1 : 0);
-    pieces_[i].contributions.resize(contributors.size());
     if (pieces_[i].missing == 0) own_pieces_.push_back(i);
   }
 }
@@ -224,8 +226,9 @@ bool Execution::post_receives() {
     }
     void* data = direct;
     if (!direct) {
-      state.contributions[r.slot] = Storage::allocate(bytes(piece.transfer), device_);
-      data = state.contributions[r.slot]->data();
+      auto& scratch = contributions_[piece.first_contribution + r.slot];
+      scratch = Storage::allocate(bytes(piece.transfer), device_);
+      data = scratch->data();
     }
     requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer, tag_ + s.tag));
     active_.push_back({false, next_receive_, nullptr, 0});
@@ -264,19 +267,30 @@ bool Execution::copy_own() {
 bool Execution::work() {
   const bool received = post_receives();
   const bool sent = post_sends();
-  // Messages first: the own part is copied while they are under way.
-  return sent || received || copy_own();
+  if (sent || received) return true;
+  // The own part is copied while messages are under way. Those that arrive at once are taken before:
+  // within a node they are still in a cache then, and copying moves them out of it.
+  if (next_own_ == 0 && !own_pieces_.empty()) {
+    std::ptrdiff_t patience = 64;  // requests looked at
+    while (patience > 0 && !requests_.empty()) {
+      patience -= std::ssize(requests_);
+      progress(false);
+    }
+  }
+  return copy_own();
 }
 
 void Execution::finish_piece(std::size_t index) {
   const Stage& s = stage();
   const Piece& piece = s.pieces[index];
   PieceState& state = pieces_[index];
+  const std::span scratch(contributions_.data() + piece.first_contribution,
+                          piece.contributors.size());
   if (!s.reduces) {
     if (piece.contributors[0] != program_->self) {
-      if (state.contributions[0]) {
+      if (scratch[0]) {
         copy_packed(output_, piece.transfer, End::destination,
-                    static_cast<unsigned char*>(state.contributions[0]->data()));
+                    static_cast<unsigned char*>(scratch[0]->data()));
       }
     } else {
       for_each_box(piece.transfer, [&](const Extents& source, const Extents& destination,
@@ -290,7 +304,7 @@ void Execution::finish_piece(std::size_t index) {
     std::shared_ptr<Storage> own;
     for (std::size_t k = 0; k < piece.contributors.size(); ++k) {
       if (piece.contributors[k] != program_->self) {
-        contributions.push_back(state.contributions[k]->data());
+        contributions.push_back(scratch[k]->data());
       } else if (const void* direct = in_one_piece(input_, piece.transfer, End::source)) {
         contributions.push_back(direct);
       } else {
@@ -314,6 +328,7 @@ void Execution::finish_piece(std::size_t index) {
   }
   receive_scratch_ -= state.scratch;
   if (state.scratch > 0) fence(device_, "dtensor::unpack");
+  for (auto& contribution : scratch) contribution = nullptr;
   state = {};
   --pieces_left_;
 }
@@ -328,17 +343,22 @@ void Execution::on_received(std::size_t receive) {
 
 void Execution::progress(bool block) {
   // Data that never comes and the reason for that are waited for together.
-  const bool agreeing = agreement_ && agreement_->request().active();
-  if (agreeing) requests_.push_back(agreement_->request());
+  const std::size_t messages = requests_.size();
+  if (agreement_ && agreement_->next_round()) {
+    const auto more = agreement_->requests();
+    requests_.insert(requests_.end(), more.begin(), more.end());
+  }
   if (requests_.empty()) return;
   try {
     communicator_->progress(requests_, block);
   } catch (const CommunicationError&) {
     failure_ = std::current_exception();
   }
-  if (agreeing) {
-    agreement_->request() = requests_.back();
-    requests_.pop_back();
+  if (requests_.size() > messages) {
+    std::copy(requests_.begin() + static_cast<std::ptrdiff_t>(messages), requests_.end(),
+              agreement_->requests().begin());
+    requests_.resize(messages);
+    if (!failure_) agreement_->next_round();
   }
   if (failure_) {
     abandon();

@@ -61,7 +61,10 @@ class Compiler {
     for (const Region& region : incoming(step, rank_)) {
       std::vector<int> peers;
       for (int contributor : region.contributors) peers.push_back(index_.at(contributor));
-      const auto slices = cut(region.transfer, region.source_shape, stage.output_shape, stage);
+      const bool own = peers.size() == 1 && peers[0] == program_.self;
+      const auto slices =
+          own ? slice(region.transfer, program_.limits.chunk_bytes / element_size_)
+              : cut(region.transfer, region.source_shape, stage.output_shape, stage);
       for (std::size_t i = 0; i < slices.size(); ++i)
         add_piece(stage, slices[i], peers, i, receives);
     }
@@ -190,7 +193,8 @@ class Compiler {
       receives.push_back({{slice_index, distance(peers[slot], program_.self)},
                           {peers[slot], stage.pieces.size(), slot, slice_index}});
     }
-    stage.pieces.push_back({transfer, peers});
+    stage.pieces.push_back({transfer, peers, stage.contributions});
+    stage.contributions += peers.size();
   }
 
   Program& program_;

@@ -54,17 +54,6 @@ TEST(Communicator, GathersTextsOfAnyLength) {
   for (int r = 0; r < world_size(); ++r) EXPECT_EQ(texts[static_cast<std::size_t>(r)], text_of(r));
 }
 
-TEST(Communicator, FindsTheMaximum) {
-  const DeviceMesh mesh({world_size()});
-  MpiCommunicator& c = *mesh.communicator();
-  std::uint64_t most[2] = {~std::uint64_t{0} - static_cast<std::uint64_t>(c.rank()),
-                           static_cast<std::uint64_t>(c.rank())};
-  std::vector<Request> requests{c.iall_reduce_max(most, 2)};
-  wait_all(c, requests);
-  EXPECT_EQ(most[0], ~std::uint64_t{0});
-  EXPECT_EQ(most[1], static_cast<std::uint64_t>(c.size() - 1));
-}
-
 TEST(Communicator, AMessageThatDoesNotFitIsAnErrorAndEndsTheRequest) {
   if (world_size() == 1) return;  // MPI need not notice it within a process
   const DeviceMesh mesh({world_size()});

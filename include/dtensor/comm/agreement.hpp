@@ -4,10 +4,12 @@
 /// whether they agree, and throw the same exception when they do not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "dtensor/comm/communicator.hpp"
@@ -16,7 +18,9 @@
 namespace dtensor {
 
 /// One comparison under way. Every rank of `communicator` starts the same comparisons in the same
-/// order; the result needs one small all-reduce, started by the constructor.
+/// order. The result comes from one small all-reduce by dissemination (Hensgen, Finkel and Manber,
+/// "Two algorithms for barrier synchronization", 1988) in ceil(log2(ranks)) rounds, the first of
+/// which the constructor starts: the maximum does not mind that it meets a value twice.
 class Agreement {
  public:
   /// \param fingerprint  hash of everything that must be equal
@@ -31,8 +35,11 @@ class Agreement {
 
   /// This rank's own.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
-  /// The all-reduce under way, for waiting on it together with other requests.
-  Request& request() noexcept { return request_; }
+  /// The requests of the round under way, for waiting on them together with others; then
+  /// `next_round` goes on.
+  std::span<Request> requests() noexcept { return requests_; }
+  /// Starts the next round when the requests of this one are done. Whether rounds are left.
+  bool next_round();
   /// Whether the comparison has ended; never blocks.
   bool test();
   /// Whether a comparison that has ended found a failure; `wait` throws it.
@@ -42,18 +49,28 @@ class Agreement {
   void wait();
 
  private:
+  using Words = std::array<std::uint64_t, 3>;  // fingerprint, its complement, whether one failed
+
+  bool under_way() const noexcept { return wire_ && round_ < wire_->rounds; }
+  void start_round();
   [[noreturn]] void throw_failure();
 
   Communicator& communicator_;
   std::string function_;
   std::function<std::string()> describe_;
   std::exception_ptr error_;
+  // What messages are sent from and received into: per round what this rank knows by then, and
+  // what another adds to it.
   struct Wire {
-    std::uint64_t fingerprint, complement, failed;
+    int rounds;
+    Words known[Communicator::rounds_per_agreement + 1];
+    Words received;
   };
   std::unique_ptr<Wire> wire_;
   std::uint64_t fingerprint_;
-  Request request_;
+  int tag_ = 0;
+  int round_ = 0;
+  std::array<Request, 2> requests_;
 };
 
 /// Runs `check` on every rank and makes its failure everyone's: an exception on any rank is thrown

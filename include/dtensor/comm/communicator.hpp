@@ -45,9 +45,6 @@ class Communicator {
   virtual Request irecv(void* data, std::int64_t bytes, int peer, int tag) = 0;
   static constexpr std::int64_t max_message_bytes = std::int64_t{1} << 30;
 
-  /// Element-wise maximum over all ranks, in place. Collective.
-  virtual Request iall_reduce_max(std::uint64_t* values, int count) = 0;
-
   /// Marks finished requests as done. With `block`, returns once at least one has finished; without
   /// active requests at once. Local.
   virtual void progress(std::span<Request> requests, bool block) = 0;
@@ -70,13 +67,22 @@ class Communicator {
     h.add(operations_);
     const auto block = static_cast<std::uint64_t>(tags_per_operation * operations_under_way);
     const std::uint64_t blocks =
-        std::max<std::uint64_t>(static_cast<std::uint64_t>(max_tag_) / block, 1);
+        std::max<std::uint64_t>(static_cast<std::uint64_t>(first_agreement_tag()) / block, 1);
     const std::uint64_t number = operations_++ % static_cast<std::uint64_t>(operations_under_way);
     return static_cast<int>(h.value() % blocks * block +
                             number * static_cast<std::uint64_t>(tags_per_operation));
   }
   static constexpr int tags_per_operation = 4;
   static constexpr int operations_under_way = 256;
+
+  /// The first of `rounds_per_agreement` tags for the next `Agreement`; all ranks start the same
+  /// agreements in the same order, whatever they are about.
+  int next_agreement_tags() noexcept {
+    return first_agreement_tag() +
+           static_cast<int>(agreements_++ % agreements_under_way) * rounds_per_agreement;
+  }
+  static constexpr int rounds_per_agreement = 32;
+  static constexpr int agreements_under_way = 128;
 
   /// Operations started so far. Ranks that have started different ones by mistake have to agree on
   /// the number before they go on.
@@ -87,10 +93,15 @@ class Communicator {
   Communicator(int rank, int size, int max_tag) : rank_(rank), size_(size), max_tag_(max_tag) {}
 
  private:
+  int first_agreement_tag() const noexcept {
+    return max_tag_ - rounds_per_agreement * agreements_under_way + 1;
+  }
+
   int rank_;
   int size_;
   int max_tag_;
   std::uint64_t operations_ = 0;
+  std::uint64_t agreements_ = 0;
 };
 
 }  // namespace dtensor

@@ -27,7 +27,6 @@ class MpiCommunicator final : public Communicator {
 
   Request isend(const void* data, std::int64_t bytes, int peer, int tag) override;
   Request irecv(void* data, std::int64_t bytes, int peer, int tag) override;
-  Request iall_reduce_max(std::uint64_t* values, int count) override;
   void progress(std::span<Request> requests, bool block) override;
   std::vector<std::string> all_gather_text(const std::string& text) override;
   void abandon(std::span<Request> receives, std::span<Request> sends,

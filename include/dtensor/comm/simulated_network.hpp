@@ -47,10 +47,6 @@ class SimulatedNetwork {
     std::deque<Message> sends, receives;
   };
   using Key = std::tuple<int, int, int>;  // from, to, tag
-  struct Reduction {
-    std::vector<std::uint64_t> values;
-    std::vector<std::pair<std::uint64_t*, std::uint64_t>> joined;  // result place and request
-  };
 
   std::uint64_t new_request();
   void match(int from, int to, Channel& channel);
@@ -59,8 +55,6 @@ class SimulatedNetwork {
   std::vector<Counters> counters_;
   std::map<Key, Channel> channels_;
   std::vector<char> done_;  // by request
-  std::map<std::int64_t, Reduction> reductions_;
-  std::vector<std::int64_t> next_reduction_;  // by rank
 };
 
 }  // namespace dtensor

@@ -69,8 +69,8 @@ class DTensor {
   auto local_view() const {
     return to_local().view<DataType, Layout, MemorySpace>();
   }
-  /// The whole tensor on every rank of the mesh. Shares memory with this tensor when it is replicated
-  /// already. Collective.
+  /// The whole tensor on every rank of the mesh. Shares memory with this tensor when it is
+  /// replicated already. Collective.
   Tensor full_tensor() const;
 
   /// The same values under other placements, on the same or another mesh. Returns this tensor when

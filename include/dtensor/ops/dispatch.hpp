@@ -57,8 +57,4 @@ Prepared prepare(const Operation& operation, Inputs inputs);
 DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
              FunctionRef<Tensor()> make);
 
-/// The decision from the bounded cache, made on first use. Local.
-Decision cached_decision(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
-                         const std::vector<DType>& dtypes, DType result);
-
 }  // namespace dtensor

@@ -15,8 +15,7 @@ namespace dtensor {
 
 /// Starts when constructed, never blocks before `wait`. Packs straight into send buffers, sends
 /// from the source and receives into the result where the elements lie in one piece, and copies
-/// this rank's own part while messages are under way. An execution that nobody has waited for when
-/// Kokkos or MPI is finalized is waited for there, on all ranks.
+/// this rank's own part while messages are under way.
 class Execution {
  public:
   /// \param communicator  of the program's participants; may be null when nothing is communicated
@@ -34,8 +33,11 @@ class Execution {
 
   /// Makes progress without blocking. Returns whether `wait` would return at once.
   bool test();
-  /// Makes progress on all executions under way, without blocking. Called when the library starts
-  /// new work, so that asynchronous moves go on beside it.
+  /// To be called when its maker returns before its end: `progress_all` goes on with it, and it is
+  /// waited for before Kokkos or MPI is finalized.
+  void leave_under_way();
+  /// Makes progress on all executions left under way, without blocking. Called when the library
+  /// starts new work, so that asynchronous moves go on beside it.
   static void progress_all();
   /// Blocks until done and returns this rank's local result. Throws on every rank what the
   /// agreement found, `CommunicationError` when the network failed.
@@ -71,7 +73,7 @@ class Execution {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Agreement> agreement_;
-  std::uint64_t number_ = 0;    // among those under way; 0 when done from the start
+  std::uint64_t number_ = 0;    // among those left under way; 0 when not one of them
   std::exception_ptr failure_;  // of the network
   std::int64_t element_size_;
   DeviceKind device_;
@@ -86,6 +88,7 @@ class Execution {
   std::size_t pieces_left_ = 0;
   std::int64_t send_scratch_ = 0, receive_scratch_ = 0;
   std::vector<PieceState> pieces_;
+  std::vector<std::shared_ptr<Storage>> contributions_;  // scratch of each, empty where direct
   std::vector<std::size_t> own_pieces_;
   std::vector<char> received_;
   std::vector<Request> requests_;

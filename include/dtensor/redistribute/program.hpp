@@ -22,8 +22,9 @@ struct Send {
 
 /// A part of this rank's result.
 struct Piece {
-  Transfer transfer;              ///< destination positions are this rank's
-  std::vector<int> contributors;  ///< participants in the order of reduction; own index included
+  Transfer transfer;               ///< destination positions are this rank's
+  std::vector<int> contributors;   ///< participants in the order of reduction; own index included
+  std::size_t first_contribution;  ///< number of contributors to the pieces before
 };
 
 /// A message that arrives at this rank.
@@ -43,6 +44,7 @@ struct Stage {
   std::vector<Send> sends;
   std::vector<Receive> receives;
   std::vector<Piece> pieces;
+  std::size_t contributions = 0;  ///< contributors to all pieces
   bool reduces = false;
   std::int64_t group = 1;  ///< contributions to each element
   ReduceOp op = ReduceOp::sum;
@@ -57,7 +59,8 @@ struct Stage {
 /// Sizes that trade memory and latency for overlap.
 struct MessageLimits {
   /// Parts that have to be packed, unpacked or reduced travel in messages of about this size, so
-  /// that a part is handled while the next is under way and while it is still in cache.
+  /// that a part is handled while the next is under way and while it is still in cache. A rank's
+  /// own part is copied in pieces of this size.
   std::int64_t chunk_bytes = std::int64_t{4} << 20;
   /// Scratch memory that one direction of one redistribution holds, but for one message, or one
   /// slice of all contributions to a reduction, when these are larger.
