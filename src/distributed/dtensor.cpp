@@ -35,6 +35,12 @@ DTensor::DTensor(DeviceMesh mesh, Layout layout, Tensor local, std::optional<Ext
       State{std::move(mesh), std::move(layout), dtype, global_strides, std::move(local), nullptr});
 }
 
+DTensor::DTensor(detail::FitsLayout, const DeviceMesh& mesh, const Layout& layout, Tensor local,
+                 const Extents& strides) {
+  const DType dtype = local.dtype();
+  state_ = std::make_shared<State>(State{mesh, layout, dtype, strides, std::move(local), nullptr});
+}
+
 DTensor::State& DTensor::state() const {
   if (!state_) {
     throw StateError("DTensor", "an undefined DTensor", "a DTensor made by a factory function");

@@ -250,11 +250,13 @@ class Search {
 
     const auto result = make_layout(output_shape_, grid_, output);
     if (!result) return;
-    Decision decision{{}, *result};
+    Decision decision{{}, *result, false};
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const auto layout = make_layout(shapes_[i], grid_, targets[i]);
       if (!layout) return;
-      decision.inputs.push_back(*layout);
+      const bool stays = *layout == inputs_[i];
+      decision.moves |= !stays;
+      decision.inputs.push_back(stays ? inputs_[i] : *layout);
     }
     best_ = std::move(decision);
     best_cost_ = cost;

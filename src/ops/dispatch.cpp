@@ -63,10 +63,19 @@ struct KeyHash {
   }
 };
 
-using Decided = std::shared_ptr<const Decision>;
+// A decision and what follows from it for this rank.
+struct Decided : Decision {
+  explicit Decided(Decision decision)
+      : Decision(std::move(decision)),
+        local_shape(local_shape_on(output, Runtime::rank())),
+        strides(row_major_strides(output.shape())) {}
+  Shape local_shape;
+  Extents strides;
+};
+using DecidedPointer = std::shared_ptr<const Decided>;
 
-LruCache<Key, Decided, KeyHash>& cache() {
-  static auto* instance = new LruCache<Key, Decided, KeyHash>(1024);
+LruCache<Key, DecidedPointer, KeyHash>& cache() {
+  static auto* instance = new LruCache<Key, DecidedPointer, KeyHash>(1024);
   return *instance;
 }
 
@@ -111,11 +120,11 @@ std::vector<DTensor> redistributed(const Operation& operation, Inputs inputs,
 }
 
 // Values never live in a decision; it comes from a bounded cache.
-Decided cached_decision(const Operation& operation, Inputs inputs) {
+DecidedPointer cached_decision(const Operation& operation, Inputs inputs) {
   return cache().get(KeyView{operation.name, operation.rule, inputs, operation.result},
                      [](const KeyView& view) {
                        const Key key(view);
-                       return std::make_shared<const Decision>(
+                       return std::make_shared<const Decided>(
                            decide(view.function, key.rule, key.layouts, key.dtypes, key.result));
                      });
 }
@@ -125,25 +134,57 @@ Decided cached_decision(const Operation& operation, Inputs inputs) {
 Prepared prepare(const Operation& operation, Inputs inputs) {
   check_meshes(operation, inputs);
   Execution::progress_all();
-  const Decided decision = cached_decision(operation, inputs);
+  const DecidedPointer decision = cached_decision(operation, inputs);
   return {redistributed(operation, inputs, *decision), decision->output};
 }
 
+namespace {
+
+DTensor wrapped(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
+                const Shape& local_shape, const Extents& strides, FunctionRef<Tensor()> make) {
+  Tensor local =
+      mesh.is_member() ? make() : Tensor::empty(local_shape, operation.result, mesh.device());
+  if (!(local.shape() == local_shape)) {
+    throw LayoutError(operation.name,
+                      fmt::format("a local result of shape {} for {}", to_string(local.shape()),
+                                  to_string(output)),
+                      fmt::format("shape {} on rank {}", to_string(local_shape), Runtime::rank()));
+  }
+  return DTensor(detail::FitsLayout{}, mesh, output, std::move(local),
+                 operation.strides ? *operation.strides : strides);
+}
+
+// Calls the kernel with the inputs' local tensors; those of the usual few inputs need no memory.
+Tensor call(LocalKernel kernel, Inputs inputs) {
+  constexpr std::size_t few = 4;
+  if (inputs.size() <= few) {
+    Tensor locals[few];
+    for (std::size_t i = 0; i < inputs.size(); ++i) locals[i] = inputs[i].to_local();
+    return kernel(Locals(locals, inputs.size()));
+  }
+  std::vector<Tensor> locals;
+  for (const DTensor& input : inputs) locals.push_back(input.to_local());
+  return kernel(locals);
+}
+
+}  // namespace
+
 DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
              FunctionRef<Tensor()> make) {
-  const Tensor local = mesh.is_member() ? make()
-                                        : Tensor::empty(local_shape_on(output, Runtime::rank()),
-                                                        operation.result, mesh.device());
-  return DTensor(mesh, output, local, operation.strides);
+  return wrapped(operation, mesh, output, local_shape_on(output, Runtime::rank()),
+                 row_major_strides(output.shape()), make);
 }
 
 DTensor dispatch(const Operation& operation, Inputs inputs, LocalKernel kernel) {
-  const Prepared ready = prepare(operation, inputs);
-  return wrap(operation, inputs.front().device_mesh(), ready.output, [&] {
-    std::vector<Tensor> locals;
-    for (const DTensor& input : ready.inputs) locals.push_back(input.to_local());
-    return kernel(locals);
-  });
+  check_meshes(operation, inputs);
+  Execution::progress_all();
+  const DecidedPointer decision = cached_decision(operation, inputs);
+  const auto finish = [&](Inputs ready) {
+    return wrapped(operation, inputs.front().device_mesh(), decision->output, decision->local_shape,
+                   decision->strides, [&] { return call(kernel, ready); });
+  };
+  if (!decision->moves) return finish(inputs);
+  return finish(redistributed(operation, inputs, *decision));
 }
 
 }  // namespace dtensor

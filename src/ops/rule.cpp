@@ -26,6 +26,16 @@ bool has_duplicates(std::string letters) {
   return std::adjacent_find(letters.begin(), letters.end()) != letters.end();
 }
 
+std::string all_letters(const std::vector<std::string>& inputs) {
+  std::string all;
+  for (const std::string& input : inputs) {
+    for (char c : input) {
+      if (all.find(c) == std::string::npos) all += c;
+    }
+  }
+  return all;
+}
+
 std::string shapes_text(const std::vector<Shape>& shapes) {
   std::string text = shapes.size() == 1 ? "shape " : "shapes ";
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -37,75 +47,74 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
 }  // namespace
 
 Rule::Rule(std::string_view equation, PartialPasses passes, ReduceOp reduction)
-    : passes_(std::move(passes)), reduction_(reduction) {
-  const auto arrow = equation.find("->");
-  if (arrow == std::string_view::npos) throw_equation(equation);
-  inputs_.emplace_back();
-  const auto add_letter = [&](std::string& letters, char c) {
-    if (c == '!' && !letters.empty() && is_letter(letters.back())) {
-      if (!is_whole(letters.back())) whole_ += letters.back();
-    } else {
-      letters += c;
-    }
-  };
-  for (char c : equation.substr(0, arrow)) {
-    if (c == ',') {
-      inputs_.emplace_back();
-    } else {
-      add_letter(inputs_.back(), c);
-    }
-  }
-  for (char c : equation.substr(arrow + 2)) add_letter(output_, c);
-  check_and_hash(equation);
-}
+    : Rule(
+          [&] {
+            Impl impl;
+            impl.passes = std::move(passes);
+            impl.reduction = reduction;
+            const auto arrow = equation.find("->");
+            if (arrow == std::string_view::npos) throw_equation(equation);
+            const auto add_letter = [&](std::string& letters, char c) {
+              if (c == '!' && !letters.empty() && is_letter(letters.back())) {
+                if (impl.whole.find(letters.back()) == std::string::npos) {
+                  impl.whole += letters.back();
+                }
+              } else {
+                letters += c;
+              }
+            };
+            impl.inputs.emplace_back();
+            for (char c : equation.substr(0, arrow)) {
+              if (c == ',') {
+                impl.inputs.emplace_back();
+              } else {
+                add_letter(impl.inputs.back(), c);
+              }
+            }
+            for (char c : equation.substr(arrow + 2)) add_letter(impl.output, c);
+            return impl;
+          }(),
+          equation) {}
 
 Rule Rule::pointwise(const std::vector<int>& ranks, PartialPasses passes) {
   static constexpr std::string_view letters = "abcdefgh";
   static_assert(letters.size() == max_rank);
-  Rule rule;
-  rule.broadcasts_ = true;
-  rule.passes_ = std::move(passes);
+  Impl impl;
+  impl.broadcasts = true;
+  impl.passes = std::move(passes);
   const int rank = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
-  rule.output_ = letters.substr(0, static_cast<std::size_t>(rank));
-  for (int r : ranks)
-    rule.inputs_.push_back(rule.output_.substr(static_cast<std::size_t>(rank - r)));
-  rule.check_and_hash(rule.output_);
-  return rule;
+  impl.output = letters.substr(0, static_cast<std::size_t>(rank));
+  for (int r : ranks) impl.inputs.push_back(impl.output.substr(static_cast<std::size_t>(rank - r)));
+  const std::string output = impl.output;
+  return Rule(std::move(impl), output);
 }
 
-void Rule::check_and_hash(std::string_view equation) {
-  const std::string known = letters();
-  for (const std::string& input : inputs_) {
+Rule::Rule(Impl impl, std::string_view equation) {
+  const std::string known = all_letters(impl.inputs);
+  for (const std::string& input : impl.inputs) {
     if (!std::all_of(input.begin(), input.end(), is_letter) || has_duplicates(input)) {
       throw_equation(equation);
     }
   }
-  for (char c : output_) {
+  for (char c : impl.output) {
     if (c != '1' && known.find(c) == std::string::npos) throw_equation(equation);
   }
-  if (has_duplicates(output_)) throw_equation(equation);
+  if (has_duplicates(impl.output)) throw_equation(equation);
   Hash h;
-  for (const std::string& input : inputs_) h.add_range(input);
-  h.add_range(output_);
-  h.add_range(whole_);
-  for (const PartialPass& p : passes_) {
+  for (const std::string& input : impl.inputs) h.add_range(input);
+  h.add_range(impl.output);
+  h.add_range(impl.whole);
+  for (const PartialPass& p : impl.passes) {
     h.add(p.inputs);
     h.add(p.ops);
   }
-  h.add(static_cast<std::uint64_t>(reduction_));
-  h.add(broadcasts_);
-  hash_ = h.value();
+  h.add(static_cast<std::uint64_t>(impl.reduction));
+  h.add(impl.broadcasts);
+  impl.hash = h.value();
+  impl_ = std::make_shared<const Impl>(std::move(impl));
 }
 
-std::string Rule::letters() const {
-  std::string all;
-  for (const std::string& input : inputs_) {
-    for (char c : input) {
-      if (all.find(c) == std::string::npos) all += c;
-    }
-  }
-  return all;
-}
+std::string Rule::letters() const { return all_letters(inputs()); }
 
 std::vector<std::int64_t> Rule::extents(const char* function,
                                         const std::vector<Shape>& shapes) const {
@@ -113,22 +122,23 @@ std::vector<std::int64_t> Rule::extents(const char* function,
   const auto fail = [&](const std::string& expected) {
     throw ValueError(function, shapes_text(shapes), expected);
   };
-  bool ranks_fit = shapes.size() == inputs_.size();
+  bool ranks_fit = shapes.size() == inputs().size();
   for (std::size_t i = 0; ranks_fit && i < shapes.size(); ++i) {
-    ranks_fit = shapes[i].size() == static_cast<int>(inputs_[i].size());
+    ranks_fit = shapes[i].size() == static_cast<int>(inputs()[i].size());
   }
   if (!ranks_fit) fail(fmt::format("tensors with the dimensions \"{}\"", to_string(*this)));
   std::vector<std::int64_t> extents(all.size(), -1);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     for (int d = 0; d < shapes[i].size(); ++d) {
-      std::int64_t& known = extents[all.find(inputs_[i][static_cast<std::size_t>(d)])];
+      std::int64_t& known = extents[all.find(inputs()[i][static_cast<std::size_t>(d)])];
       const std::int64_t extent = shapes[i][d];
-      if (known == -1 || (broadcasts_ && known == 1)) {
+      if (known == -1 || (broadcasts() && known == 1)) {
         known = extent;
-      } else if (known != extent && !(broadcasts_ && extent == 1)) {
-        fail(broadcasts_ ? std::string("equal extents, or 1, aligned from the last dimension")
-                         : fmt::format("equal extents {} and {} where dimensions meet as in \"{}\"",
-                                       known, extent, to_string(*this)));
+      } else if (known != extent && !(broadcasts() && extent == 1)) {
+        fail(broadcasts()
+                 ? std::string("equal extents, or 1, aligned from the last dimension")
+                 : fmt::format("equal extents {} and {} where dimensions meet as in \"{}\"", known,
+                               extent, to_string(*this)));
       }
     }
   }
@@ -139,7 +149,7 @@ Shape Rule::output_shape(const char* function, const std::vector<Shape>& shapes)
   const auto all = extents(function, shapes);
   const std::string known = letters();
   Shape shape;
-  for (char c : output_) {
+  for (char c : output()) {
     shape.push_back(c == '1' ? 1 : all[known.find(c)]);
   }
   return shape;

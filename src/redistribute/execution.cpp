@@ -2,6 +2,7 @@
 #include "dtensor/redistribute/execution.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -67,11 +68,12 @@ class Execution::UnderWay {
       detail::on_mpi_finalize(&end_all);
     }
     u.executions_.emplace(++u.started_, &execution);
+    ++u.count_;
     return u.started_;
   }
   static void progress() {
     UnderWay& u = instance();
-    if (u.started_ == 0) return;
+    if (u.count_.load(std::memory_order_relaxed) == 0) return;
     std::lock_guard lock(u.mutex_);
     for (auto& [number, execution] : u.executions_) {
       try {
@@ -85,6 +87,7 @@ class Execution::UnderWay {
     UnderWay& u = instance();
     std::lock_guard lock(u.mutex_);
     u.executions_.erase(number);
+    --u.count_;
   }
 
  private:
@@ -106,6 +109,7 @@ class Execution::UnderWay {
   std::mutex mutex_;
   std::map<std::uint64_t, Execution*> executions_;
   std::uint64_t started_ = 0;
+  std::atomic<std::int64_t> count_ = 0;  // those not yet destroyed
 };
 
 struct Execution::PieceState {

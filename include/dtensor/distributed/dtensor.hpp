@@ -37,6 +37,11 @@ struct FromLocalOptions {
   std::optional<Extents> stride = std::nullopt;
 };
 
+namespace detail {
+/// Says that a local tensor has the shape that a layout gives this rank.
+struct FitsLayout {};
+}  // namespace detail
+
 /// A cheap handle to shared state: copying a `DTensor` aliases it. Every rank of the mesh holds one
 /// and makes the same calls in the same order. A rank outside of the mesh may make them too: it
 /// holds an empty local tensor and takes no part.
@@ -48,6 +53,10 @@ class DTensor {
   /// \param strides  global strides, row-major when absent
   DTensor(DeviceMesh mesh, Layout layout, Tensor local,
           std::optional<Extents> strides = std::nullopt);
+
+  /// The same without a check, for the library itself.
+  DTensor(detail::FitsLayout, const DeviceMesh& mesh, const Layout& layout, Tensor local,
+          const Extents& strides);
 
   bool defined() const noexcept { return state_ != nullptr; }
   const Shape& shape() const { return layout().shape(); }

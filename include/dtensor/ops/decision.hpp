@@ -15,6 +15,7 @@ namespace dtensor {
 struct Decision {
   std::vector<Layout> inputs;
   Layout output;
+  bool moves = true;  ///< whether an input has another layout than it came with
 };
 
 /// Chooses among all combinations of one strategy per mesh dimension. Where nothing needs to be

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,8 @@ inline PartialPasses in_each() { return {linear_in({0}), linear_in({1})}; }
 /// The one input's elements are only moved, which commutes with every reduction.
 inline PartialPasses moves_elements() { return {{1, (std::uint32_t{1} << reduce_op_count) - 1}}; }
 
-/// An operator's dimensions, named once. A letter stands for a dimension of the operator; a
-/// dimension that is missing in the output is reduced.
+/// An operator's dimensions, named once. A cheap handle: copies share what they say. A letter
+/// stands for a dimension of the operator; a dimension that is missing in the output is reduced.
 class Rule {
  public:
   /// \param equation  one letter (a to z) per tensor dimension, inputs separated by commas:
@@ -63,13 +64,15 @@ class Rule {
   /// one of extent 1 stands for any extent.
   static Rule pointwise(const std::vector<int>& ranks, PartialPasses passes = {});
 
-  const std::vector<std::string>& inputs() const noexcept { return inputs_; }
-  const std::string& output() const noexcept { return output_; }
-  const PartialPasses& passes() const noexcept { return passes_; }
-  ReduceOp reduction() const noexcept { return reduction_; }
-  bool broadcasts() const noexcept { return broadcasts_; }
+  const std::vector<std::string>& inputs() const noexcept { return impl_->inputs; }
+  const std::string& output() const noexcept { return impl_->output; }
+  const PartialPasses& passes() const noexcept { return impl_->passes; }
+  ReduceOp reduction() const noexcept { return impl_->reduction; }
+  bool broadcasts() const noexcept { return impl_->broadcasts; }
   /// Whether no rank may hold only a part of the dimension.
-  bool is_whole(char letter) const noexcept { return whole_.find(letter) != std::string::npos; }
+  bool is_whole(char letter) const noexcept {
+    return impl_->whole.find(letter) != std::string::npos;
+  }
   /// The letters of all dimensions, each once, in the order they first appear.
   std::string letters() const;
 
@@ -79,20 +82,25 @@ class Rule {
   /// Shape of the result. Throws as `extents` does.
   Shape output_shape(const char* function, const std::vector<Shape>& shapes) const;
 
-  std::size_t hash() const noexcept { return hash_; }
-  friend bool operator==(const Rule& a, const Rule& b) = default;
+  std::size_t hash() const noexcept { return impl_->hash; }
+  friend bool operator==(const Rule& a, const Rule& b) noexcept {
+    return a.impl_ == b.impl_ || *a.impl_ == *b.impl_;
+  }
 
  private:
-  Rule() = default;
-  void check_and_hash(std::string_view equation);
+  struct Impl {
+    std::size_t hash = 0;
+    std::vector<std::string> inputs;
+    std::string output;
+    std::string whole;
+    PartialPasses passes;
+    ReduceOp reduction = ReduceOp::sum;
+    bool broadcasts = false;
+    friend bool operator==(const Impl& a, const Impl& b) = default;
+  };
+  explicit Rule(Impl impl, std::string_view equation);
 
-  std::vector<std::string> inputs_;
-  std::string output_;
-  std::string whole_;
-  PartialPasses passes_;
-  ReduceOp reduction_ = ReduceOp::sum;
-  bool broadcasts_ = false;
-  std::size_t hash_ = 0;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// The equation, "mk,kn->mn".

@@ -64,7 +64,7 @@ struct MessageLimits {
   std::int64_t chunk_bytes = std::int64_t{4} << 20;
   /// Scratch memory that one direction of one redistribution holds, but for one message, or one
   /// slice of all contributions to a reduction, when these are larger.
-  std::int64_t window_bytes = std::int64_t{8} << 20;
+  std::int64_t window_bytes = std::int64_t{16} << 20;
   /// The largest message, and the smallest that a reduction is cut into.
   std::int64_t max_message_bytes = Communicator::max_message_bytes;
   std::int64_t min_message_bytes = std::int64_t{16} << 10;
