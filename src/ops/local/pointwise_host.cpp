@@ -21,12 +21,6 @@ struct Rectangle {
 
   template <class F>
   void for_each(const F& f) const {
-    if (row_stride == 1 && column_stride != 1) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t i = 0; i < rows; ++i) f(i * columns + j, i + j * column_stride);
-      }
-      return;
-    }
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t b = i * columns, m = i * row_stride;
       if (column_stride == 1) {
@@ -109,7 +103,11 @@ class HostRun {
       const DType own = call.operand[k].dtype, kernel = call.kernel.dtype[k];
       const std::int64_t stride = loop_.stride[last][k];
       size_[k] = size_of(kernel);
-      direct_[k] = own == kernel && (stride == 1 || loop_.count == 1);
+      // Of two operands the kernel takes one as a single element for the row.
+      single_[k] = k > 0 && own == kernel && stride == 0 && loop_.count > 1 && call.operands == 3 &&
+                   !single_[3 - k];
+      direct_[k] = own == kernel && (stride == 1 || loop_.count == 1 || single_[k]);
+      step_[k] = single_[k] ? 0 : 1;
       if (direct_[k]) continue;
       all_direct_ = false;
       if (k == 0) {
@@ -196,7 +194,8 @@ class HostRun {
         const auto* const data = static_cast<const unsigned char*>(call_.operand[k].elements());
         pointer[k] = const_cast<unsigned char*>(data) + offset[k] * size_[k];
         step[k] = row_stride(k) * size_[k];
-        dense = dense && (rows == 1 || row_stride(k) == columns);
+        const std::int64_t to_next = single_[k] ? 0 : columns;
+        dense = dense && (rows == 1 || row_stride(k) == to_next);
         continue;
       }
       pointer[k] = buffers->bytes[k];
@@ -214,7 +213,7 @@ class HostRun {
     const void* in[max_operands - 1];
     for (std::int64_t i = 0; i < (dense ? 1 : rows); ++i) {
       for (int k = 0; k < inputs; ++k) in[k] = pointer[k + 1] + i * step[k + 1];
-      call_.kernel.host(pointer[0] + i * step[0], in, dense ? rows * columns : columns);
+      call_.kernel.host(pointer[0] + i * step[0], in, step_ + 1, dense ? rows * columns : columns);
     }
     if (!direct_[0]) {
       store_(const_cast<void*>(memory(0, offset[0])), pointer[0],
@@ -231,7 +230,9 @@ class HostRun {
   const StridedLoop<max_operands>& loop_;
   Tiling tiling_;
   bool all_direct_ = true;
-  bool direct_[max_operands] = {};
+  bool direct_[max_operands] = {};  // taken as it lies in memory
+  bool single_[max_operands] = {};  // one element for a whole row
+  std::int64_t step_[max_operands] = {};
   std::int64_t size_[max_operands] = {};
   Load load_[max_operands] = {};
   Store store_ = nullptr;

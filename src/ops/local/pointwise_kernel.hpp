@@ -46,8 +46,10 @@ struct PointwiseCall;
 
 /// An operator for one type that it computes in.
 struct PointwiseKernel {
-  /// Dense blocks of `count` elements. `out` may be one of the inputs.
-  void (*host)(void* out, const void* const* in, std::int64_t count) = nullptr;
+  /// Dense blocks of `count` elements. `out` may be one of the inputs. Of two inputs one may be a
+  /// single element, as `step` says with 0 in place of 1.
+  void (*host)(void* out, const void* const* in, const std::int64_t* step,
+               std::int64_t count) = nullptr;
   /// Null in a host build.
   void (*device)(const PointwiseCall& call) = nullptr;
   /// Scalar types of the result (first) and the operands, as the kernel takes them.
@@ -112,7 +114,8 @@ KOKKOS_INLINE_FUNCTION auto apply(const Op& op, const A0& a, [[maybe_unused]] co
 }
 
 template <class Op, class C>
-void dense_loop(void* out, const void* const* in, std::int64_t count) {
+void dense_loop(void* out, const void* const* in, [[maybe_unused]] const std::int64_t* step,
+                std::int64_t count) {
   using A0 = operand_t<Op, C, 0>;
   using R = decltype(apply(Op(), A0(), C(), C(), C()));
   auto* const o = static_cast<R*>(out);
@@ -127,8 +130,18 @@ void dense_loop(void* out, const void* const* in, std::int64_t count) {
     DTENSOR_INDEPENDENT
     for (std::int64_t i = 0; i < count; ++i) o[i] = op(a[i]);
   } else if constexpr (Op::arity == 2) {
-    DTENSOR_INDEPENDENT
-    for (std::int64_t i = 0; i < count; ++i) o[i] = op(a[i], b[i]);
+    if (step[1] == 0) {
+      const C value = b[0];
+      DTENSOR_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) o[i] = op(a[i], value);
+    } else if (step[0] == 0) {
+      const C value = a[0];
+      DTENSOR_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) o[i] = op(value, b[i]);
+    } else {
+      DTENSOR_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) o[i] = op(a[i], b[i]);
+    }
   } else if constexpr (Op::arity == 3) {
     DTENSOR_INDEPENDENT
     for (std::int64_t i = 0; i < count; ++i) o[i] = op(a[i], b[i], c[i]);
