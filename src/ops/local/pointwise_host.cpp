@@ -21,6 +21,22 @@ struct Rectangle {
 
   template <class F>
   void for_each(const F& f) const {
+    if (row_stride == 1 && column_stride != 1) {
+      // A few columns side by side: their waits for memory overlap, and each line of a cache is
+      // used up before columns a power of two apart displace it.
+      constexpr std::int64_t side_by_side = 8;
+      std::int64_t first = 0;
+      for (; first + side_by_side <= columns; first += side_by_side) {
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const std::int64_t b = i * columns + first, m = i + first * column_stride;
+          for (std::int64_t j = 0; j < side_by_side; ++j) f(b + j, m + j * column_stride);
+        }
+      }
+      for (; first < columns; ++first) {
+        for (std::int64_t i = 0; i < rows; ++i) f(i * columns + first, i + first * column_stride);
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t b = i * columns, m = i * row_stride;
       if (column_stride == 1) {
