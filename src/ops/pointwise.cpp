@@ -39,7 +39,6 @@ PointwiseNumbers properties(const PointwiseRow& row, const Operands<DTensor>& op
 const Rule& rule_for(const PointwiseRow& row, const Operands<DTensor>& operands, DType common) {
   unsigned tensors = 0;
   bool converted = false;
-  std::vector<int> ranks;
   std::uint64_t key = static_cast<std::uint64_t>(row.op);
   for (int i = 0; i < operands.size(); ++i) {
     const DTensor* const tensor = operands[i].tensor;
@@ -52,19 +51,20 @@ const Rule& rule_for(const PointwiseRow& row, const Operands<DTensor>& operands,
     converted |= !is_condition && own != common && (is_integral(own) || own == DType::boolean);
   }
   const PointwiseNumbers numbers = properties(row, operands, common);
-  const bool floating = is_floating(common);
-  for (bool flag : {converted, floating, numbers.regular, numbers.positive, numbers.zero}) {
+  for (bool flag : {converted, numbers.regular, numbers.positive, numbers.zero}) {
     key = key << 1 | static_cast<std::uint64_t>(flag);
   }
+  key = key << 4 | kinds::of(common);
   thread_local std::unordered_map<std::uint64_t, Rule> rules;
   const auto known = rules.find(key);
   if (known != rules.end()) return known->second;
+  std::vector<int> ranks;
   for (const Operand<DTensor>& operand : operands) {
     if (operand.tensor) ranks.push_back(operand.tensor->dim());
   }
   return rules
       .emplace(key,
-               Rule::pointwise(ranks, pointwise_passes(row, tensors, converted, floating, numbers)))
+               Rule::pointwise(ranks, pointwise_passes(row, tensors, converted, common, numbers)))
       .first->second;
 }
 
@@ -200,16 +200,26 @@ DTensor to(const DTensor& a, DType dtype) {
   const DType own = a.dtype();
   const bool from_integer = is_integral(own) || own == DType::boolean;
   const bool to_integer = is_integral(dtype);
-  PartialPasses passes;
-  // Integers wrap around, which cutting off bits does not change.
+  // Integers wrap around, which cutting off bits does not change. Contributions of floating types
+  // may be out of a narrower type's range where their sum is not.
   const bool narrows = is_integral(own) && to_integer && size_of(dtype) <= size_of(own);
-  const bool inexact = is_floating(dtype) || is_complex(dtype);
-  if (narrows || (!from_integer && inexact)) passes.push_back(linear_in({0}));
+  const bool keeps_range = !from_integer && (is_floating(dtype) || is_complex(dtype)) &&
+                           promoted_dtype(real_dtype(own), real_dtype(dtype)) == real_dtype(dtype);
+  const bool linear = narrows || keeps_range;
   const bool widens = from_integer && to_integer && promoted_dtype(own, dtype) == dtype;
-  if (!is_complex(own) && (widens || is_floating(dtype))) {
-    passes.push_back({1, PartialPass::bit(ReduceOp::max) | PartialPass::bit(ReduceOp::min)});
+  const bool monotone = !is_complex(own) && (widens || is_floating(dtype));
+  const int key = a.dim() << 2 | int{linear} << 1 | int{monotone};
+  thread_local std::unordered_map<int, Rule> rules;
+  auto known = rules.find(key);
+  if (known == rules.end()) {
+    PartialPasses passes;
+    if (linear) passes.push_back(linear_in({0}));
+    if (monotone) {
+      passes.push_back({1, PartialPass::bit(ReduceOp::max) | PartialPass::bit(ReduceOp::min)});
+    }
+    known = rules.emplace(key, Rule::pointwise({a.dim()}, passes)).first;
   }
-  const Rule rule = Rule::pointwise({a.dim()}, passes);
+  const Rule& rule = known->second;
   return dispatch({"to", rule, dtype}, {a}, [&](Locals x) { return x[0].to(dtype); });
 }
 

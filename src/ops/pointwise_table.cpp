@@ -138,13 +138,16 @@ std::span<const PointwiseRow> pointwise_table() { return table(); }
 const PointwiseRow& pointwise_row(PointwiseOp op) { return table()[static_cast<std::size_t>(op)]; }
 
 PartialPasses pointwise_passes(const PointwiseRow& row, unsigned tensors, bool converted,
-                               bool floating, const PointwiseNumbers& numbers) {
+                               DType common, const PointwiseNumbers& numbers) {
   const unsigned others = ((1u << row.arity) - 1) & ~tensors;
   PartialPasses result;
   const auto hand_on = [&](std::uint32_t inputs, std::uint32_t ops) {
     // Sums of integers wrap around and contributions of bool are combined by "or": the conversion
     // of a reduction is not the reduction of conversions.
     if (converted) ops &= ~bits({sum, avg, product});
+    // Not every type has every reduction.
+    if (is_complex(common)) ops &= ~extrema;
+    if (is_complex(common) || is_floating(common)) ops &= ~bits({band, bor, bxor});
     // Contributions 2 and -1 times infinity are NaN; their sum times infinity is not.
     if (!numbers.regular) ops &= ~linear;
     if (ops == 0) return;
@@ -161,7 +164,7 @@ PartialPasses pointwise_passes(const PointwiseRow& row, unsigned tensors, bool c
     if ((pass.inputs & others) == 0) hand_on(pass.inputs, pass.ops);
   }
   if (!std::has_single_bit(others)) return result;
-  if (numbers.positive && floating &&
+  if (numbers.positive && is_floating(common) &&
       (row.op == PointwiseOp::mul || (row.op == PointwiseOp::div && others == b))) {
     hand_on(tensors, extrema);
   }

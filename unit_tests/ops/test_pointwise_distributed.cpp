@@ -58,14 +58,14 @@ std::vector<Layout> layouts(const Shape& shape, const DeviceMesh& mesh, Numbers&
   if (mesh.dim() == 1) {
     for (const Placement& p : choices(shape, mesh.size(), averages)) {
       // A third of them where ranks outnumber cores by far.
-      if (mesh.size() > 4 && numbers.below(3) != 0) continue;
+      if (mesh.size() > 3 && numbers.below(3) != 0) continue;
       result.emplace_back(shape, mesh.grid(), Placements{p});
     }
     if (!result.empty()) return result;
     result.emplace_back(shape, mesh.grid(), Placements{R});
     return result;
   }
-  while (result.size() < (mesh.size() > 4 ? 3u : 5u)) {
+  while (result.size() < (mesh.size() > 3 ? 3u : 5u)) {
     Placements placements;
     for (int m = 0; m < mesh.dim(); ++m) {
       const Placements list = choices(shape, mesh.size(m), averages);
@@ -269,7 +269,7 @@ TEST_F(Contributions, OfSumsAndAverages) {
   KEEPS(P, addcdiv(p, p, r));
   KEEPS(P, where(r, p, p));
   KEEPS(P, where(r, p, 0));
-  KEEPS(P, to(p, DType::float32));
+  KEEPS(P, to(with(P, DType::float32), DType::float64));
   KEEPS(P, to(p, DType::complex128));
   KEEPS(Pavg, q + 10);
   KEEPS(Pavg, 10 - q);
@@ -293,6 +293,8 @@ TEST_F(Contributions, OfSumsAndAverages) {
   REDUCES(lerp(r, p, 0.5));
   REDUCES(clamp(p, 0, 1));
   REDUCES(to(p, DType::int64));
+  REDUCES(to(p, DType::float32));
+  REDUCES(to(p, DType::complex64));
   REDUCES(maximum(p, p));
   REDUCES(logical_not(p));
 }
@@ -378,6 +380,19 @@ TEST_F(Contributions, OfIntegersAndBits) {
   }
 }
 
+// A result is not left with a reduction that its scalar type does not have.
+TEST_F(Contributions, OfReductionsThatTheResultDoesNotHave) {
+  const DTensor r = with(R, DType::boolean), x = with(Pmax),
+                bits = with(Partial(ReduceOp::bor), DType::int32);
+  const std::complex<double> z(1, 2);
+  KEEPS(Pmax, where(r, x, 2.5));
+  REDUCES(where(r, x, z));
+  KEEPS(Partial(ReduceOp::bor), where(r, bits, 4));
+  REDUCES(where(r, bits, 2.5));
+  EXPECT_EQ(difference(where(r, bits, 2.5).full_tensor(), to(bits.full_tensor(), DType::float64)),
+            0);
+}
+
 // What is exact for every number but some is reduced first for those.
 TEST_F(Contributions, InfiniteFactorsAndDivisorsOfZero) {
   const double rank = static_cast<double>(mesh.local_rank(0)), n = static_cast<double>(mesh.size());
@@ -391,7 +406,7 @@ TEST_F(Contributions, InfiniteFactorsAndDivisorsOfZero) {
   EXPECT_EQ(value(-inf * x), -inf);
   EXPECT_EQ(value(x / 0), inf);
   EXPECT_EQ(value(x / 2), 0.5);
-  EXPECT_EQ(value(to(x, DType::float32) * 1e60), inf);
+  EXPECT_EQ(value(DTensor(mesh, x.layout(), x.to_local().to(DType::float32)) * 1e60), inf);
   // A maximum of infinities is none of NaN.
   const DTensor y(mesh, Layout({2}, mesh.grid(), {Pmax}),
                   Tensor::full({2}, rank == 0 ? 3.0 : -inf, DType::float64, mesh.device()));

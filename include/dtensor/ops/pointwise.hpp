@@ -102,9 +102,10 @@ DTENSOR_UNARY(abs)
 DTENSOR_UNARY(neg)
 /// -1, 0 or 1; NaN for NaN. Integers and floating.
 DTENSOR_UNARY(sign)
-/// The roots and exponentials, logarithms and trigonometric functions: integers and bool give
-/// float64, what is outside of a function's domain NaN. Complex numbers where `complex` says so.
-/// Complex.
+// The functions from here to `reciprocal` give float64 for integers and bool, and NaN outside of
+// their domain. Those that say so take complex numbers.
+
+/// The square root. Complex.
 DTENSOR_UNARY(sqrt)
 /// 1 / sqrt(a). Complex.
 DTENSOR_UNARY(rsqrt)

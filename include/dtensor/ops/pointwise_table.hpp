@@ -76,8 +76,8 @@ struct PointwiseNumbers {
 /// \param tensors    bit i says that operand i is a tensor. Inputs are numbered without the others.
 /// \param converted  integers or bool are converted to another type, where they do not wrap around
 ///                   as before
-/// \param floating   the common type is a floating-point type, where products are monotone
+/// \param common     what all operands are converted to
 PartialPasses pointwise_passes(const PointwiseRow& row, unsigned tensors, bool converted,
-                               bool floating, const PointwiseNumbers& numbers);
+                               DType common, const PointwiseNumbers& numbers);
 
 }  // namespace dtensor
