@@ -17,6 +17,42 @@ Scalar::Kind kind_of(DType dtype) noexcept {
 
 }  // namespace
 
+DType promoted_dtype(DType a, DType b) noexcept {
+  if (a == b) return a;
+  if (kind_of(a) < kind_of(b)) std::swap(a, b);
+  if (kind_of(a) > kind_of(b)) {
+    // Complex numbers take the precision of the parts.
+    return a == DType::complex64 && b == DType::float64 ? DType::complex128 : a;
+  }
+  if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
+  // Two types of one size hold different values.
+  return is_floating(a) ? DType::float32 : DType::int16;
+}
+
+bool holds(DType dtype, std::int64_t value) noexcept {
+  return dispatch_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<std::int64_t>(static_cast<T>(value)) == value;
+    } else {
+      return true;
+    }
+  });
+}
+
+DType dtype_of_number(const Scalar& number) noexcept {
+  switch (number.kind()) {
+    case Scalar::Kind::boolean:
+      return DType::boolean;
+    case Scalar::Kind::integer:
+      return DType::int64;
+    case Scalar::Kind::floating:
+      return DType::float64;
+    case Scalar::Kind::complex:
+      break;
+  }
+  return DType::complex128;
+}
+
 DType common_dtype(const char* function, DType a, DType b) {
   if (a != b) {
     throw TypeError(function, fmt::format("tensors of {} and {}", to_string(a), to_string(b)),
@@ -27,26 +63,15 @@ DType common_dtype(const char* function, DType a, DType b) {
 
 DType common_dtype(const char* function, DType tensor, const Scalar& number) {
   if (number.kind() > kind_of(tensor)) {
-    switch (number.kind()) {
-      case Scalar::Kind::boolean:
-      case Scalar::Kind::integer:
-        return DType::int64;
-      case Scalar::Kind::floating:
-        return DType::float64;
-      case Scalar::Kind::complex:
-        break;
-    }
+    if (number.kind() != Scalar::Kind::complex) return dtype_of_number(number);
     return is_floating(tensor) && tensor != DType::float64 ? DType::complex64 : DType::complex128;
   }
   if (is_integral(tensor) && number.kind() == Scalar::Kind::integer) {
     const auto value = number.to<std::int64_t>();
-    dispatch_dtype(tensor, [&]<class T>() {
-      if constexpr (std::is_integral_v<T>) {
-        if (static_cast<std::int64_t>(static_cast<T>(value)) == value) return;
-        throw ValueError(function, fmt::format("{} with a tensor of {}", value, to_string(tensor)),
-                         "a number that the tensor's scalar type can hold");
-      }
-    });
+    if (!holds(tensor, value)) {
+      throw ValueError(function, fmt::format("{} with a tensor of {}", value, to_string(tensor)),
+                       "a number that the tensor's scalar type can hold");
+    }
   }
   return tensor;
 }

@@ -8,14 +8,30 @@
 
 namespace dtensor {
 
-/// The common type of two tensors. Throws `TypeError` naming `function` and both types unless they
-/// are equal: tensors are never converted unasked.
+/// The type that holds the values of both, as docs/promotion.md lists: of the higher kind (bool <
+/// integer < floating < complex), within a kind the wider one.
+DType promoted_dtype(DType a, DType b) noexcept;
+
+/// For operators that do not convert: the common type of two tensors. Throws `TypeError` naming
+/// `function` and both types unless they are equal.
 DType common_dtype(const char* function, DType a, DType b);
 
 /// The type of a tensor combined with a number: the tensor's own, unless the number is of a higher
 /// kind (bool < integer < floating < complex). Then int64, float64, or the complex type of the
 /// tensor's precision. Throws `ValueError` when an integer does not fit the resulting type.
 DType common_dtype(const char* function, DType tensor, const Scalar& number);
+
+/// Whether an integer is a value of the scalar type. (Floating types round it.)
+bool holds(DType dtype, std::int64_t value) noexcept;
+
+/// The type of a number alone: bool, int64, float64 or complex128.
+DType dtype_of_number(const Scalar& number) noexcept;
+
+/// The type of a complex type's parts; any other type itself.
+constexpr DType real_dtype(DType dtype) noexcept {
+  if (!is_complex(dtype)) return dtype;
+  return dtype == DType::complex128 ? DType::float64 : DType::float32;
+}
 
 /// The type of quotients, means and square roots: float64 for integers and bool, else the same.
 constexpr DType fractional_dtype(DType dtype) noexcept {

@@ -1,296 +1,217 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dtensor/ops/local/pointwise.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
 
-#include <cmath>
-#include <optional>
+#include "../pointwise_types.hpp"
+#include "pointwise_kernel.hpp"
 
-#include "dtensor/core/error.hpp"
-#include "dtensor/ops/promotion.hpp"
-#include "strided_loop.hpp"
-
-namespace dtensor {
+namespace dtensor::detail {
 
 namespace {
 
-// Integers are computed unsigned, where overflow is defined, and no narrower than 32 bits.
-template <class T>
-using wrapping_t = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
+// The same operator where it is simpler to compute.
+PointwiseOp simplified(PointwiseOp op, const Operands<Tensor>& x) {
+  const bool squares = op == PointwiseOp::pow && x[0].tensor && !x[1].tensor &&
+                       x[1].number.kind() != Scalar::Kind::complex && x[1].number.to<double>() == 2;
+  return squares ? PointwiseOp::square : op;
+}
 
-template <class T>
-inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+PointwiseKernel find_kernel(PointwiseOp op, DType common) {
+  // Bits of bool are computed as an integer's, where the complement of 1 is not 0.
+  if (op == PointwiseOp::bitwise_not && common == DType::boolean) op = PointwiseOp::logical_not;
+  const DType compute = compute_dtype(common);
+  PointwiseKernel kernel = arithmetic_kernel(op, compute);
+  if (!kernel.host) kernel = comparison_kernel(op, compute);
+  if (!kernel.host) kernel = math_kernel(op, compute);
+  if (!kernel.host) kernel = complex_kernel(op, compute);
+  return kernel;
+}
 
-// The operators work on the type that is computed in: float for the 16-bit types.
-struct Add {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(const T& x, const T& y) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return x || y;
-    } else if constexpr (is_integer<T>) {
-      return static_cast<T>(static_cast<wrapping_t<T>>(x) + static_cast<wrapping_t<T>>(y));
-    } else {
-      return x + y;
+Shape broadcast_shape(const char* function, const Operands<Tensor>& operands) {
+  Shape shape;
+  const Tensor* first = nullptr;
+  for (const Operand<Tensor>& operand : operands) {
+    if (!operand.tensor) continue;
+    const Shape& other = operand.tensor->shape();
+    if (!first || shape == other) {
+      if (!first) shape = other;
+      first = operand.tensor;
+      continue;
     }
-  }
-};
-
-struct Sub {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(const T& x, const T& y) const {
-    if constexpr (is_integer<T>) {
-      return static_cast<T>(static_cast<wrapping_t<T>>(x) - static_cast<wrapping_t<T>>(y));
-    } else {
-      return x - y;
-    }
-  }
-};
-
-struct Mul {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(const T& x, const T& y) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return x && y;
-    } else if constexpr (is_integer<T>) {
-      return static_cast<T>(static_cast<wrapping_t<T>>(x) * static_cast<wrapping_t<T>>(y));
-    } else {
-      return x * y;
-    }
-  }
-};
-
-struct Div {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(const T& x, const T& y) const {
-    return x / y;
-  }
-};
-
-struct Neg {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(const T& x) const {
-    if constexpr (is_integer<T>) {
-      return static_cast<T>(wrapping_t<T>{0} - static_cast<wrapping_t<T>>(x));
-    } else {
-      return -x;
-    }
-  }
-};
-
-struct Sqrt {
-  KOKKOS_INLINE_FUNCTION double operator()(const double& x) const { return ::sqrt(x); }
-  KOKKOS_INLINE_FUNCTION float operator()(const float& x) const { return ::sqrtf(x); }
-  template <class R>
-  KOKKOS_INLINE_FUNCTION Kokkos::complex<R> operator()(const Kokkos::complex<R>& x) const {
-    return Kokkos::sqrt(x);
-  }
-};
-
-// A tensor's elements, or one number for all.
-template <class T>
-struct Source {
-  const T* data;  // null for a number
-  accumulate_t<T> number;
-
-  KOKKOS_INLINE_FUNCTION accumulate_t<T> operator()(std::int64_t i) const {
-    return data ? scalar_cast<accumulate_t<T>>(data[i]) : number;
-  }
-};
-
-template <class T, class Op>
-struct BinaryRow {
-  T* out;
-  Source<T> a, b;
-  Op op;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const PerOperand<3>& offset, std::int64_t count,
-                                         const PerOperand<3>& stride) const {
-    using A = accumulate_t<T>;
-    T* KOKKOS_RESTRICT o = out + offset[0];
-    const T* x = a.data + offset[1];
-    const T* y = b.data + offset[2];
-    const bool dense = stride[0] == 1;
-    // The plain loops are what compilers turn into vector code.
-    if (dense && stride[1] == 1 && stride[2] == 1) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        o[i] = scalar_cast<T>(op(scalar_cast<A>(x[i]), scalar_cast<A>(y[i])));
+    const Shape before = shape;
+    const Shape& shorter = before.size() > other.size() ? other : before;
+    if (&shorter == &before) shape = other;
+    const int shift = shape.size() - shorter.size();
+    for (int d = 0; d < shorter.size(); ++d) {
+      std::int64_t& extent = shape[d + shift];
+      if (extent == 1) {
+        extent = shorter[d];
+      } else if (extent != shorter[d] && shorter[d] != 1) {
+        throw ValueError(function,
+                         fmt::format("shapes {} and {}", to_string(before), to_string(other)),
+                         "equal extents, or 1, aligned from the last dimension");
       }
-    } else if (dense && stride[1] == 1 && stride[2] == 0) {
-      const A value = b(offset[2]);
-      for (std::int64_t i = 0; i < count; ++i) {
-        o[i] = scalar_cast<T>(op(scalar_cast<A>(x[i]), value));
-      }
-    } else if (dense && stride[1] == 0 && stride[2] == 1) {
-      const A value = a(offset[1]);
-      for (std::int64_t i = 0; i < count; ++i) {
-        o[i] = scalar_cast<T>(op(value, scalar_cast<A>(y[i])));
-      }
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        o[i * stride[0]] =
-            scalar_cast<T>(op(a(offset[1] + i * stride[1]), b(offset[2] + i * stride[2])));
-      }
-    }
-  }
-};
-
-template <class T, class Op>
-struct UnaryRow {
-  T* out;
-  const T* a;
-  Op op;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const PerOperand<2>& offset, std::int64_t count,
-                                         const PerOperand<2>& stride) const {
-    using A = accumulate_t<T>;
-    T* KOKKOS_RESTRICT o = out + offset[0];
-    const T* x = a + offset[1];
-    if (stride[0] == 1 && stride[1] == 1) {
-      for (std::int64_t i = 0; i < count; ++i) o[i] = scalar_cast<T>(op(scalar_cast<A>(x[i])));
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        o[i * stride[0]] = scalar_cast<T>(op(scalar_cast<A>(x[i * stride[1]])));
-      }
-    }
-  }
-};
-
-// The two sides of an operator: tensors, or one tensor and a number.
-struct Operand {
-  std::optional<Tensor> tensor;
-  Scalar number = 0;
-
-  Operand(const Tensor& t) : tensor(t) {}
-  Operand(const Scalar& s) : number(s) {}
-};
-
-Shape broadcast_shape(const char* function, const Operand& a, const Operand& b) {
-  if (!a.tensor) return b.tensor->shape();
-  if (!b.tensor) return a.tensor->shape();
-  const Shape& x = a.tensor->shape();
-  const Shape& y = b.tensor->shape();
-  Shape shape = x.size() > y.size() ? x : y;
-  const Shape& shorter = x.size() > y.size() ? y : x;
-  const int shift = shape.size() - shorter.size();
-  for (int d = 0; d < shorter.size(); ++d) {
-    std::int64_t& extent = shape[d + shift];
-    if (extent == 1) {
-      extent = shorter[d];
-    } else if (extent != shorter[d] && shorter[d] != 1) {
-      throw ValueError(function, fmt::format("shapes {} and {}", to_string(x), to_string(y)),
-                       "equal extents, or 1, aligned from the last dimension");
     }
   }
   return shape;
 }
 
-// Strides with which an operand is read for a result of `shape`; 0 where it is broadcast.
-Extents broadcast_strides(const Operand& operand, const Shape& shape) {
+// Strides with which a tensor is read for a result of `shape`; 0 where it is broadcast.
+Extents broadcast_strides(const Tensor& tensor, const Shape& shape) {
   Extents strides = Extents::filled(shape.size(), 0);
-  if (!operand.tensor) return strides;
-  const int shift = shape.size() - operand.tensor->dim();
+  const int shift = shape.size() - tensor.dim();
   for (int d = shift; d < shape.size(); ++d) {
-    if (operand.tensor->shape()[d - shift] != 1) strides[d] = operand.tensor->strides()[d - shift];
+    if (tensor.shape()[d - shift] != 1) strides[d] = tensor.strides()[d - shift];
   }
   return strides;
 }
 
-// The type to compute in, from the type of each tensor after `convert`.
-DType operand_dtype(
-    const char* function, const Operand& a, const Operand& b,
-    DType (*convert)(DType) = [](DType dtype) { return dtype; }) {
-  if (!a.tensor) return common_dtype(function, convert(b.tensor->dtype()), a.number);
-  if (!b.tensor) return common_dtype(function, convert(a.tensor->dtype()), b.number);
-  check_same_memory(function, *a.tensor, *b.tensor);
-  return convert(common_dtype(function, a.tensor->dtype(), b.tensor->dtype()));
-}
-
-template <class T>
-Source<T> source(const Operand& operand) {
-  if (operand.tensor) return {static_cast<const T*>(operand.tensor->data()), accumulate_t<T>()};
-  return {nullptr, operand.number.to<accumulate_t<T>>()};
-}
-
-// Which scalar types an operator is compiled for.
-template <class Op, class T>
-inline constexpr bool takes = std::is_same_v<Op, Add> || std::is_same_v<Op, Mul> ||
-                              ((std::is_same_v<Op, Sub> ||
-                                std::is_same_v<Op, Neg>)&&!std::is_same_v<T, bool>) ||
-                              !std::is_integral_v<T>;
-
-template <class Op>
-Tensor binary(const char* function, Operand a, Operand b, DType dtype) {
-  const Shape shape = broadcast_shape(function, a, b);
-  for (Operand* operand : {&a, &b}) {
-    if (operand->tensor) operand->tensor = operand->tensor->to(dtype);
+DeviceKind common_device(const char* function, const Operands<Tensor>& operands) {
+  const Tensor* first = nullptr;
+  for (const Operand<Tensor>& operand : operands) {
+    if (!operand.tensor) continue;
+    if (!first) first = operand.tensor;
+    check_same_memory(function, *first, *operand.tensor);
   }
-  const DeviceKind device = (a.tensor ? a : b).tensor->device();
-  Tensor out = Tensor::empty(shape, dtype, device);
-  const auto loop = make_loop<3>(
-      shape, {out.strides(), broadcast_strides(a, shape), broadcast_strides(b, shape)});
-  dispatch_dtype(dtype, [&]<class T>() {
-    if constexpr (takes<Op, T>) {
-      const BinaryRow<T, Op> row{static_cast<T*>(out.data()), source<T>(a), source<T>(b), Op{}};
-      dispatch_space(device, [&]<class Execution>() {
-        for_each_row<Execution>("dtensor::binary", loop, row);
-      });
-    }
+  return first->device();
+}
+
+void set_number(PointwiseOperand& operand, const Scalar& number, DType dtype) {
+  operand.dtype = dtype;
+  dispatch_dtype(dtype, [&]<class C>() {
+    const C value = number.to<C>();
+    std::memcpy(operand.number, &value, sizeof(C));
   });
-  return out;
 }
 
-template <class Op>
-Tensor unary(const Tensor& a, DType dtype) {
-  const Tensor in = a.to(dtype);
-  Tensor out = Tensor::empty(in.shape(), dtype, in.device());
-  const auto loop = make_loop<2>(in.shape(), {out.strides(), in.strides()});
-  dispatch_dtype(dtype, [&]<class T>() {
-    if constexpr (takes<Op, T>) {
-      const UnaryRow<T, Op> row{static_cast<T*>(out.data()), static_cast<const T*>(in.data()),
-                                Op{}};
-      dispatch_space(in.device(), [&]<class Execution>() {
-        for_each_row<Execution>("dtensor::unary", loop, row);
-      });
+// A dense tensor of the result's shape takes no strides to describe.
+bool all_dense(const Tensor& out, const Operands<Tensor>& operands) {
+  if (!out.is_contiguous()) return false;
+  for (const Operand<Tensor>& operand : operands) {
+    if (!operand.tensor || operand.tensor == &out) continue;
+    if (!(operand.tensor->shape() == out.shape()) || !operand.tensor->is_contiguous()) return false;
+  }
+  return true;
+}
+
+void run(PointwiseOp op, const Tensor& out, const Operands<Tensor>& operands, DType common) {
+  if (out.numel() == 0) return;
+  PointwiseCall call;
+  call.kernel = find_kernel(op, common);
+  call.operands = op == PointwiseOp::square ? 2 : operands.size() + 1;
+  call.operand[0].data = out.data();
+  call.operand[0].dtype = out.dtype();
+  for (int i = 1; i < call.operands; ++i) {
+    const Operand<Tensor>& operand = operands[i - 1];
+    if (operand.tensor) {
+      call.operand[i].data = operand.tensor->data();
+      call.operand[i].dtype = operand.tensor->dtype();
+    } else {
+      set_number(call.operand[i], operand.number, call.kernel.dtype[i]);
     }
-  });
-  return out;
+  }
+  if (all_dense(out, operands)) {
+    call.loop.rank = 1;
+    call.loop.count = call.loop.extent[0] = out.numel();
+    for (int i = 0; i < call.operands; ++i) {
+      call.loop.stride[0].at[i] = i == 0 || operands[i - 1].tensor ? 1 : 0;
+    }
+  } else {
+    std::array<Extents, max_operands> strides;
+    strides.fill(Extents::filled(out.dim(), 0));
+    strides[0] = out.strides();
+    for (int i = 1; i < call.operands; ++i) {
+      const Tensor* const tensor = operands[i - 1].tensor;
+      if (tensor) strides[static_cast<std::size_t>(i)] = broadcast_strides(*tensor, out.shape());
+    }
+    call.loop = make_loop<max_operands>(out.shape(), strides);
+  }
+  if (call.kernel.device && out.device() == DeviceKind::device) {
+    call.kernel.device(call);
+  } else {
+    run_on_host(call);
+  }
 }
 
-Tensor subtract(const Operand& a, const Operand& b) {
-  const DType dtype = operand_dtype("sub", a, b);
-  refuse_bool("sub", dtype);
-  return binary<Sub>("sub", a, b, dtype);
+// The bytes that a tensor's elements lie between.
+std::pair<const unsigned char*, const unsigned char*> span_of(const Tensor& t) {
+  const auto* const begin = static_cast<const unsigned char*>(t.data());
+  std::int64_t last = 0;
+  for (int d = 0; d < t.dim(); ++d) last += (t.shape()[d] - 1) * t.strides()[d];
+  return {begin, begin + (last + 1) * size_of(t.dtype())};
 }
 
-Tensor divide(const Operand& a, const Operand& b) {
-  return binary<Div>("div", a, b, operand_dtype("div", a, b, fractional_dtype));
+// Whether writing an element of one tensor may change a later one of the other.
+bool overlaps(const Tensor& out, const Tensor& in) {
+  if (out.numel() == 0 || in.numel() == 0) return false;
+  const auto [a, a_end] = span_of(out);
+  const auto [b, b_end] = span_of(in);
+  if (a_end <= b || b_end <= a) return false;
+  const bool same = a == b && out.dtype() == in.dtype() && out.shape() == in.shape() &&
+                    out.strides() == in.strides();
+  return !same;
+}
+
+// Whether no two elements share memory, as far as strides that grow say it.
+bool is_injective(const Tensor& t) {
+  int order[max_rank], n = 0;
+  for (int d = 0; d < t.dim(); ++d) {
+    if (t.shape()[d] > 1) order[n++] = d;
+  }
+  std::stable_sort(order, order + n, [&](int a, int b) { return t.strides()[a] < t.strides()[b]; });
+  std::int64_t reach = 0;
+  for (int i = 0; i < n; ++i) {
+    if (t.strides()[order[i]] <= reach) return false;
+    reach += (t.shape()[order[i]] - 1) * t.strides()[order[i]];
+  }
+  return true;
 }
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  return binary<Add>("add", a, b, operand_dtype("add", a, b));
-}
-Tensor add(const Tensor& a, const Scalar& b) {
-  return binary<Add>("add", a, b, operand_dtype("add", a, b));
-}
-Tensor sub(const Tensor& a, const Tensor& b) { return subtract(a, b); }
-Tensor sub(const Tensor& a, const Scalar& b) { return subtract(a, b); }
-Tensor sub(const Scalar& a, const Tensor& b) { return subtract(a, b); }
-Tensor mul(const Tensor& a, const Tensor& b) {
-  return binary<Mul>("mul", a, b, operand_dtype("mul", a, b));
-}
-Tensor mul(const Tensor& a, const Scalar& b) {
-  return binary<Mul>("mul", a, b, operand_dtype("mul", a, b));
-}
-Tensor div(const Tensor& a, const Tensor& b) { return divide(a, b); }
-Tensor div(const Tensor& a, const Scalar& b) { return divide(a, b); }
-Tensor div(const Scalar& a, const Tensor& b) { return divide(a, b); }
-
-Tensor sqrt(const Tensor& a) { return unary<Sqrt>(a, fractional_dtype(a.dtype())); }
-Tensor neg(const Tensor& a) {
-  refuse_bool("neg", a.dtype());
-  return unary<Neg>(a, a.dtype());
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
+  const PointwiseRow& row = pointwise_row(op);
+  const PointwiseTypes types = pointwise_types(row, row.name, operands);
+  const DeviceKind device = common_device(row.name, operands);
+  Tensor out = Tensor::empty(broadcast_shape(row.name, operands), types.result, device);
+  run(simplified(op, operands), out, operands, types.common);
+  return out;
 }
 
-}  // namespace dtensor
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
+  const PointwiseRow& row = pointwise_row(op);
+  const char* const function = row.in_place_name;
+  const Tensor& out = *operands[0].tensor;
+  const PointwiseTypes types = pointwise_types(row, function, operands);
+  check_in_place_dtype(function, out.dtype(), types.result);
+  common_device(function, operands);
+  const Shape shape = broadcast_shape(function, operands);
+  if (!(shape == out.shape())) {
+    throw ValueError(function,
+                     fmt::format("a tensor of shape {} for a result of shape {}",
+                                 to_string(out.shape()), to_string(shape)),
+                     "a tensor of the result's shape");
+  }
+  if (!is_injective(out)) {
+    throw ValueError(
+        function,
+        fmt::format("shape {} with strides {}", to_string(shape), to_string(out.strides())),
+        "a tensor whose elements do not share memory; clone() makes one");
+  }
+  std::array<Tensor, 4> copies;
+  Operands<Tensor> apart;
+  for (const Operand<Tensor>& operand : operands) {
+    if (operand.tensor && operand.tensor != &out && overlaps(out, *operand.tensor)) {
+      Tensor& copy = copies[static_cast<std::size_t>(apart.size())];
+      copy = operand.tensor->clone();
+      apart.push_back(copy);
+    } else {
+      apart.push_back(operand);
+    }
+  }
+  run(simplified(op, operands), out, apart, types.common);
+}
+
+}  // namespace dtensor::detail

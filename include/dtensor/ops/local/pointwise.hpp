@@ -1,34 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file
-/// Element-by-element arithmetic on local tensors.
+/// The one function behind all pointwise operators on local tensors.
 #pragma once
+
+#include <array>
+#include <initializer_list>
 
 #include "dtensor/core/scalar.hpp"
 #include "dtensor/core/tensor.hpp"
+#include "dtensor/ops/pointwise_table.hpp"
 
-namespace dtensor {
+namespace dtensor::detail {
 
-/// With NumPy's broadcasting: dimensions are aligned from the last one, an extent of 1 stands for
-/// any. Results are row-major. Tensors must have one scalar type (`TypeError`); a number leaves the
-/// tensor's type as it is unless it is of a higher kind (bool < integer < floating < complex).
-/// Integers wrap around. On bool, add is "or" and mul is "and". `ValueError` when shapes do not
-/// fit, `TypeError` when the tensors are in different memory. All local.
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor add(const Tensor& a, const Scalar& b);
-/// Not for bool (`TypeError`).
-Tensor sub(const Tensor& a, const Tensor& b);
-Tensor sub(const Tensor& a, const Scalar& b);
-Tensor sub(const Scalar& a, const Tensor& b);
-Tensor mul(const Tensor& a, const Tensor& b);
-Tensor mul(const Tensor& a, const Scalar& b);
-/// The true quotient: integers and bool give float64.
-Tensor div(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& a, const Scalar& b);
-Tensor div(const Scalar& a, const Tensor& b);
+/// A tensor, that outlives the call, or a number.
+template <class T>
+struct Operand {
+  const T* tensor = nullptr;
+  Scalar number = 0;
 
-/// Integers and bool give float64; a negative number gives NaN.
-Tensor sqrt(const Tensor& a);
-/// Not for bool (`TypeError`).
-Tensor neg(const Tensor& a);
+  Operand() = default;
+  Operand(const T& t) : tensor(&t) {}
+  Operand(const Scalar& n) : number(n) {}
+};
 
-}  // namespace dtensor
+/// The operands of an operator, at most four.
+template <class T>
+class Operands {
+ public:
+  Operands() = default;
+  Operands(std::initializer_list<Operand<T>> list) {
+    for (const Operand<T>& operand : list) push_back(operand);
+  }
+  void push_back(const Operand<T>& operand) { at_[static_cast<std::size_t>(size_++)] = operand; }
+  int size() const noexcept { return size_; }
+  const Operand<T>* begin() const noexcept { return at_.data(); }
+  const Operand<T>* end() const noexcept { return at_.data() + size_; }
+  const Operand<T>& operator[](int i) const noexcept { return at_[static_cast<std::size_t>(i)]; }
+
+ private:
+  std::array<Operand<T>, 4> at_;
+  int size_ = 0;
+};
+
+/// Applies an operator. The result is row-major. Throws `TypeError` for a scalar type that the
+/// operator does not take and for tensors in different memory, `ValueError` for shapes that do not
+/// fit and for an integer that its tensor's type cannot hold. Local.
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands);
+
+/// The same into the first operand. Throws `TypeError` too when the result has another scalar type,
+/// `ValueError` when it has another shape or when elements of the first operand share memory.
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands);
+
+}  // namespace dtensor::detail
