@@ -160,4 +160,22 @@ T dropout(const T& x, double p = 0.5, bool training = true,
   return out;
 }
 
+/// Draws categories: a row of `num_samples` category numbers (int64) for each row of `weights`, or
+/// for all of them when there is one dimension. Weights need not add up to 1; one below 2^-52 of
+/// the largest of its row, or below `2^-62 * categories`, counts as 0. Floating.
+///
+/// \param weights      (categories) or (rows, categories)
+/// \param replacement  whether a category can be drawn more than once in a row
+///
+/// The result has the layout of the rows, and is replicated where the categories are sharded. Over
+/// sharded categories there travel, per row, the sums of each rank's weights and the result;
+/// without replacement each rank's `num_samples` candidates. Throws on every rank `ValueError` for
+/// another number of dimensions, a negative or infinite weight or one that is not a number, a row
+/// of zeros, `num_samples` below 1 or, without replacement, beyond the number of positive weights.
+/// Collective over the mesh where it is sharded, local otherwise.
+Tensor multinomial(const Tensor& weights, std::int64_t num_samples, bool replacement = false,
+                   Generator& generator = default_generator());
+DTensor multinomial(const DTensor& weights, std::int64_t num_samples, bool replacement = false,
+                    Generator& generator = default_generator());
+
 }  // namespace dtensor
