@@ -292,7 +292,7 @@ TEST(Random, KernelsOfOnesOwnAreTheSameUnderEveryLayout) {
     auto* const out = local.data_as<double>();
     Kokkos::parallel_for(
         "dtensor::test", static_cast<int>(index.size()), KOKKOS_LAMBDA(const std::int64_t i) {
-          auto r = random.at(static_cast<std::uint64_t>(index(i)));
+          auto r = random.at(index(i));
           double sum = r.normal<double>() + r.uniform<double>() * 3 - r.exponential<double>();
           sum +=
               static_cast<double>(r.normal<float>() + r.uniform<float>() + r.exponential<float>());

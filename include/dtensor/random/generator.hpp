@@ -88,8 +88,8 @@ class DeviceGenerator {
   explicit DeviceGenerator(const RandomBlocks& blocks) : blocks_(blocks) {}
 
   /// The numbers of one index; see `Generator::device` for how many there are.
-  KOKKOS_INLINE_FUNCTION RandomSequence at(std::uint64_t index) const {
-    return {blocks_.key, blocks_.counter(index)};
+  KOKKOS_INLINE_FUNCTION RandomSequence at(std::int64_t index) const {
+    return {blocks_.key, blocks_.counter(static_cast<std::uint64_t>(index))};
   }
 
  private:

@@ -190,7 +190,7 @@ KOKKOS_INLINE_FUNCTION NormalPair<float> normal_pair(std::uint32_t w0, std::uint
   return {product(r, mirror ? sine : cosine), product(r, mirror ? cosine : sine)};
 }
 
-/// The same of double precision, at most 8.49 from 0.
+/// The same of double precision, at most 8.57 from 0.
 KOKKOS_INLINE_FUNCTION NormalPair<double> normal_pair(std::uint32_t w0, std::uint32_t w1,
                                                       std::uint32_t w2, std::uint32_t w3) {
   const double radius = root(2 * minus_log_unit(w0, w1));
