@@ -26,20 +26,26 @@ KOKKOS_INLINE_FUNCTION bool is_weight(double w) { return w >= 0 && w <= 1.797693
 template <class Execution>
 void find_largest(const double* weights, std::int64_t rows, std::int64_t columns, double* out) {
   using Team = Kokkos::TeamPolicy<Execution>;
-  Kokkos::parallel_for(
-      "dtensor::multinomial_largest", Team(static_cast<int>(rows), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const typename Team::member_type& team) {
-        const double* row = weights + team.league_rank() * columns;
-        double largest = 0;
-        Kokkos::parallel_reduce(
-            Kokkos::TeamThreadRange(team, columns),
-            [&](const std::int64_t c, double& value) {
-              const double w = is_weight(row[c]) ? row[c] : infinity;
-              if (w > value) value = w;
-            },
-            Kokkos::Max<double>(largest));
-        Kokkos::single(Kokkos::PerTeam(team), [&] { out[team.league_rank()] = largest; });
-      });
+  const double no_weight = infinity;
+  constexpr std::int64_t most_teams = std::int64_t{1} << 30;  // Kokkos counts them in int
+  for (std::int64_t first = 0; first < rows; first += most_teams) {
+    const int teams = static_cast<int>(std::min(most_teams, rows - first));
+    Kokkos::parallel_for(
+        "dtensor::multinomial_largest", Team(teams, Kokkos::AUTO),
+        KOKKOS_LAMBDA(const typename Team::member_type& team) {
+          const std::int64_t r = first + team.league_rank();
+          const double* row = weights + r * columns;
+          double largest = 0;
+          Kokkos::parallel_reduce(
+              Kokkos::TeamThreadRange(team, columns),
+              [&](const std::int64_t c, double& value) {
+                const double w = is_weight(row[c]) ? row[c] : no_weight;
+                if (w > value) value = w;
+              },
+              Kokkos::Max<double>(largest));
+          Kokkos::single(Kokkos::PerTeam(team), [&] { out[r] = largest > 0 ? largest : 0; });
+        });
+  }
 }
 
 // Running sums of all elements, rows one after the other; they wrap around.
@@ -130,6 +136,7 @@ void find_times(const double* weights, const RandomBlocks& blocks, std::int64_t 
                 const GlobalIndex<typename Execution::memory_space>& row_number,
                 const GlobalIndex<typename Execution::memory_space>& category, double* out) {
   const std::int64_t columns = category.size();
+  const double never = infinity;
   Kokkos::parallel_for(
       "dtensor::multinomial_times", Range<Execution>(0, row_number.size() * columns),
       KOKKOS_LAMBDA(const std::int64_t i) {
@@ -139,7 +146,7 @@ void find_times(const double* weights, const RandomBlocks& blocks, std::int64_t 
         const PhiloxBlock block = blocks[number / 2];
         const std::uint32_t* word = block.word + 2 * (number % 2);
         const double time = detail::quotient(detail::minus_log_unit(word[0], word[1]), w);
-        out[i] = !is_weight(w) ? -1.0 : w > 0 ? time : infinity;
+        out[i] = !is_weight(w) ? -1.0 : w > 0 ? time : never;
       });
 }
 
