@@ -17,4 +17,5 @@
 #include "dtensor/layout/layout.hpp"
 #include "dtensor/layout/placement.hpp"
 #include "dtensor/ops/ops.hpp"
+#include "dtensor/random/random.hpp"
 #include "dtensor/redistribute/plan.hpp"
