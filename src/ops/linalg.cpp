@@ -119,43 +119,80 @@ std::optional<int> dim_along(const Shape& bias, const Shape& product, int dim) {
   return d;
 }
 
-// Where the bias has to be for each rank to add its part to its part of the product.
-Layout bias_layout(const Shape& bias, const Layout& product) {
+// Where the bias has to be for each rank to add to its part of the product.
+Layout bias_layout(const Layout& bias, const Layout& product) {
   Placements placements;
   ShardOrder order;
+  const auto shards = [&](int dim) {
+    return std::any_of(placements.begin(), placements.end(),
+                       [dim](const Placement& p) { return p.is_shard(dim); });
+  };
   for (const Placement& p : product.placements()) {
-    if (!p.is_shard()) {
-      placements.push_back(p);
-    } else if (const auto dim = dim_along(bias, product.shape(), p.dim())) {
-      placements.push_back(p.with_dim(*dim));
-    } else {
-      placements.push_back(Replicate());
-    }
+    const auto dim =
+        p.is_shard() ? dim_along(bias.shape(), product.shape(), p.dim()) : std::nullopt;
+    placements.push_back(dim ? p.with_dim(*dim) : p.is_shard() ? Placement(Replicate()) : p);
   }
   for (const auto& [dim, mesh_dims] : product.shard_order()) {
-    if (const auto d = dim_along(bias, product.shape(), dim)) order.emplace_back(*d, mesh_dims);
+    if (const auto d = dim_along(bias.shape(), product.shape(), dim))
+      order.emplace_back(*d, mesh_dims);
   }
-  return Layout(bias, product.grid(), std::move(placements), order);
+  // Contributions to a sum: each rank may add just the part of the bias that it has.
+  for (int m = 0; m < product.grid()->dim(); ++m) {
+    const Placement& has = bias.placement(m);
+    if (product.placement(m).is_partial(ReduceOp::sum) && has.is_shard() && !shards(has.dim())) {
+      placements[static_cast<std::size_t>(m)] = has;
+    }
+  }
+  return Layout(bias.shape(), product.grid(), std::move(placements), order);
 }
 
-// The local part of beta bias + alpha a b.
-Tensor local_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta,
-                   const Scalar& alpha) {
-  const Shape shape{a.shape()[0], b.shape()[1]};
-  const Tensor result = Tensor::empty(shape, a.dtype(), a.device());
-  const bool adds = !is_zero(beta);
-  if (adds) {
-    Extents strides;
-    for (int d = 0; d < 2; ++d) {
-      const int own = d - (2 - bias.dim());
-      strides.push_back(own < 0 || bias.shape()[own] == 1 ? 0 : bias.strides()[own]);
-    }
-    if (result.numel() > 0) {
-      result.copy_from(bias.as_strided(shape, strides, bias.storage_offset()));
+// What this rank has of a bias and of a product: the tensor, and the indices of each dimension.
+struct Part {
+  Tensor local;
+  std::vector<IndexSet> indices;
+
+  explicit Part(const Tensor& whole) : local(whole) {
+    for (std::int64_t extent : whole.shape()) indices.emplace_back(0, extent);
+  }
+  Part(const Tensor& part, const Layout& layout, const Extents& coordinate) : local(part) {
+    for (int d = 0; d < layout.shape().size(); ++d) {
+      indices.push_back(layout.index_set(coordinate, d));
     }
   }
-  gemm(alpha, a, b, adds ? beta : Scalar(0), result);
-  return result;
+};
+
+// Writes the bias into the product, and zero where this rank has no part of it.
+void write_bias(const Part& bias, const Shape& bias_shape, const Part& product,
+                const Shape& product_shape) {
+  std::vector<Overlap> runs[2];
+  Extents strides;
+  std::int64_t written = 1;
+  for (int d = 0; d < 2; ++d) {
+    const IndexSet& indices = product.indices[static_cast<std::size_t>(d)];
+    const int own = d - (2 - bias_shape.size());
+    if (const auto dim = dim_along(bias_shape, product_shape, d)) {
+      runs[d] = intersect(indices, bias.indices[static_cast<std::size_t>(*dim)]);
+      strides.push_back(bias.local.strides()[*dim]);
+    } else {
+      // One element for all.
+      if (own < 0 || bias.local.shape()[own] > 0) runs[d] = {{0, 0, indices.size()}};
+      strides.push_back(0);
+    }
+    std::int64_t length = 0;
+    for (const Overlap& run : runs[d]) length += run.length;
+    written *= length;
+  }
+  if (written < product.local.numel()) product.local.fill(0);
+  if (written == 0) return;
+  for (const Overlap& row : runs[0]) {
+    for (const Overlap& column : runs[1]) {
+      product.local.narrow(0, row.first, row.length)
+          .narrow(1, column.first, column.length)
+          .copy_from(bias.local.as_strided(
+              {row.length, column.length}, strides,
+              bias.local.storage_offset() + row.second * strides[0] + column.second * strides[1]));
+    }
+  }
 }
 
 }  // namespace
@@ -186,7 +223,11 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
   check_addmm(bias.shape(), bias.dtype(), a.shape(), a.dtype(), b.shape(), b.dtype(), beta, alpha);
   check_same_memory("addmm", a, b);
   check_same_memory("addmm", a, bias);
-  return local_addmm(bias, a, b, beta, alpha);
+  const Part result(Tensor::empty({a.shape()[0], b.shape()[1]}, a.dtype(), a.device()));
+  const bool adds = !is_zero(beta);
+  if (adds) write_bias(Part(bias), bias.shape(), result, result.local.shape());
+  gemm(alpha, a, b, adds ? beta : 0, result.local);
+  return result.local;
 }
 
 DTensor addmm(const DTensor& bias, const DTensor& a, const DTensor& b, const Scalar& beta,
@@ -203,14 +244,21 @@ DTensor addmm(const DTensor& bias, const DTensor& a, const DTensor& b, const Sca
   const Operation operation{"addmm", rule, a.dtype()};
   const Prepared ready = prepare(operation, {a, b});
   const bool adds = !is_zero(beta);
-  // Whole values become contributions without communication: those of all ranks but one are zero.
   const DTensor placed =
-      adds ? redistribute(bias, bias.device_mesh(), bias_layout(bias.shape(), ready.output), true,
+      adds ? redistribute(bias, bias.device_mesh(), bias_layout(bias.layout(), ready.output), true,
                           "addmm", "the bias follows the placement of the product")
            : bias;
   return wrap(operation, a.device_mesh(), ready.output, [&] {
-    return local_addmm(placed.to_local(), ready.inputs[0].to_local(), ready.inputs[1].to_local(),
-                       beta, alpha);
+    const Extents& coordinate = *a.device_mesh().coordinate();
+    const Tensor &x = ready.inputs[0].to_local(), &y = ready.inputs[1].to_local();
+    const Part result(Tensor::empty({x.shape()[0], y.shape()[1]}, a.dtype(), x.device()),
+                      ready.output, coordinate);
+    if (adds) {
+      write_bias(Part(placed.to_local(), placed.layout(), coordinate), bias.shape(), result,
+                 ready.output.shape());
+    }
+    gemm(alpha, x, y, adds ? beta : 0, result.local);
+    return result.local;
   });
 }
 

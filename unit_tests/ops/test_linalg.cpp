@@ -212,7 +212,8 @@ TEST(Linalg, AddmmNeedsNoCommunicationWhereTheProductNeedsNone) {
   };
   for (const Row& row :
        {Row{S0, R, R, S0}, Row{R, S1, S0, S1}, Row{R, S1, R, S1}, Row{S1, S0, P, P},
-        Row{S1, S0, R, P}, Row{P, R, P, P}, Row{P, R, R, P}, Row{R, R, R, R}}) {
+        Row{S1, S0, R, P}, Row{S1, S0, S0, P}, Row{S1, S0, Shard(0, uneven(4, mesh.size())), P},
+        Row{P, R, P, P}, Row{P, R, R, P}, Row{R, R, R, R}}) {
     const DTensor x = place(a, mesh, Placements{row.a}), y = place(b, mesh, Placements{row.b});
     const DTensor z = place(bias, mesh, Placements{row.bias});
     const DTensor result = [&] {
