@@ -13,6 +13,7 @@
 #pragma once
 
 #include "dtensor/ops/einsum.hpp"
+#include "dtensor/ops/factorization.hpp"
 #include "dtensor/ops/linalg.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/reduction.hpp"
