@@ -29,7 +29,10 @@ Tensor reordered(const Tensor& t, const std::string& from, const std::string& to
 
 // The tensor with each group of neighbouring dimensions merged into one: a view where the strides
 // allow, else a copy. \param ends where the groups end
-Tensor merged(const Tensor& t, const std::vector<std::size_t>& ends) {
+Tensor merged(const Tensor& t, std::initializer_list<std::size_t> ends) {
+  std::size_t single = 0;
+  for (std::size_t end : ends) single += end == single + 1;
+  if (single == ends.size()) return t;
   Shape shape;
   Extents strides;
   bool is_view = true;
@@ -97,9 +100,16 @@ Tensor contract(const char* name, const Contraction& e, const Tensor& a, const T
     shape.push_back(second.shape()[static_cast<int>(batch + summed + d)]);
   }
   const Tensor product = Tensor::empty(shape, a.dtype(), a.device());
-  gemm(1, merged(first, {batch, batch + left, batch + left + summed}),
-       merged(second, {batch, batch + summed, batch + summed + e.right.size()}), 0,
-       merged(product, {batch, batch + left, batch + left + e.right.size()}));
+  // Without a batch the dimensions most often need no merging.
+  const std::size_t right = e.right.size();
+  if (batch == 0) {
+    gemm(1, merged(first, {left, left + summed}), merged(second, {summed, summed + right}), 0,
+         merged(product, {left, left + right}));
+  } else {
+    gemm(1, merged(first, {batch, batch + left, batch + left + summed}),
+         merged(second, {batch, batch + summed, batch + summed + right}), 0,
+         merged(product, {batch, batch + left, batch + left + right}));
+  }
   return reordered(product, e.batch + e.left + e.right, e.output).contiguous();
 }
 

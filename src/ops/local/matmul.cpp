@@ -106,18 +106,19 @@ void gemm(const Scalar& alpha, const Tensor& a, const Tensor& b, const Scalar& b
     gemm(alpha, a.to(DType::float32), b.to(DType::float32), beta, sum, max_extent);
     return c.copy_from(sum);
   }
-  const Tensor x = as_batch(a), y = as_batch(b), z = as_batch(c);
-  const std::int64_t batch = z.shape()[0], depth = x.shape()[2];
-  const std::int64_t products = z.shape()[1] * z.shape()[2] * depth;
+  const int d = c.dim() - 2;
+  const std::int64_t batch = d > 0 ? c.shape()[0] : 1, depth = a.shape()[d + 1];
+  const std::int64_t products = c.shape()[d] * c.shape()[d + 1] * depth;
   const bool blas_knows = is_complex(c.dtype()) || is_floating(c.dtype());
   if (!blas_knows || depth == 0 || (batch > 1 && products <= small_product)) {
     // Rows of b that are not dense would be read with strides once per row of a.
-    const bool packs = y.strides()[2] != 1 && z.shape()[1] > 4;
-    plain_gemm(alpha, x, packs ? y.contiguous() : y, beta, z);
+    const bool packs = b.strides()[d + 1] != 1 && c.shape()[d] > 4;
+    plain_gemm(alpha, as_batch(a), as_batch(packs ? b.contiguous() : b), beta, as_batch(c));
     return fence(c.device(), "dtensor::gemm");
   }
+  if (d == 0) return multiply(alpha, a, b, beta, c, max_extent);
   for (std::int64_t i = 0; i < batch; ++i) {
-    multiply(alpha, matrix(x, i), matrix(y, i), beta, matrix(z, i), max_extent);
+    multiply(alpha, matrix(a, i), matrix(b, i), beta, matrix(c, i), max_extent);
   }
 }
 
