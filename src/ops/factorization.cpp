@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/dispatch.hpp"
 #include "dtensor/ops/local/matmul.hpp"
-#include "dtensor/redistribute/program.hpp"
 #include "local/conjugate.hpp"
 #include "local/lapack.hpp"
 #include "row_blocks.hpp"
@@ -74,11 +72,7 @@ DTensor cholesky(const DTensor& a) {
   check_square("cholesky", a.dtype(), a.shape());
   const DeviceMesh& mesh = a.device_mesh();
   const Layout layout = without_partial(a.layout());
-  if (!mesh.is_member()) {
-    return DTensor(
-        mesh, layout,
-        Tensor::empty(local_shape_on(layout, Runtime::rank()), a.dtype(), mesh.device()));
-  }
+  if (!mesh.is_member()) return empty_part(mesh, layout, a.dtype());
   if (is_replicated(a.layout())) return DTensor(mesh, layout, cholesky(a.to_local()));
   const RowBlocks rows("cholesky", a);
   const Tensor local = rows.take(a);

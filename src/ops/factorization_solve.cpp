@@ -93,11 +93,12 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
   const char* const name = "solve_triangular";
   check_system(name, a.shape(), a.dtype(), b.shape(), b.dtype());
   const DeviceMesh& mesh = a.device_mesh();
-  const bool blocked = mesh == b.device_mesh() && mesh.is_member() && !is_replicated(a.layout());
-  if (!blocked) {
+  if (!(mesh == b.device_mesh()) || is_replicated(a.layout())) {
     return with_whole_matrix(
         name, a, b, [&](const Tensor& x, const Tensor& y) { return solve_whole(x, y, options); });
   }
+  const Layout layout = without_partial(b.layout());
+  if (!mesh.is_member()) return empty_part(mesh, layout, b.dtype());
   const RowBlocks rows(name, a);
   const bool transposed = options.op != MatrixOp::none;
   const Tensor matrix = rows.take(transposed ? dtensor::transpose(a, 0, 1) : a);
@@ -114,7 +115,6 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
   }
   const Tensor x = rows.take(as_matrix(b));
   substitute(rows, matrix, x, options.upper != transposed, options.unit_diagonal);
-  const Layout layout = without_partial(b.layout());
   if (b.dim() == 2) return rows.give(x, b.shape(), mesh, layout);
   const DTensor column = as_matrix(b);
   const DTensor solution = rows.give(x, column.shape(), mesh, without_partial(column.layout()));

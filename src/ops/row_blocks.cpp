@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "dtensor/comm/runtime.hpp"
+#include "dtensor/redistribute/program.hpp"
+
 namespace dtensor::detail {
 
 namespace {
@@ -111,6 +114,11 @@ bool is_replicated(const Layout& layout) {
     if (!layout.placement(m).is_replicate() && layout.grid()->size(m) > 1) return false;
   }
   return true;
+}
+
+DTensor empty_part(const DeviceMesh& mesh, const Layout& layout, DType dtype) {
+  return DTensor(mesh, layout,
+                 Tensor::empty(local_shape_on(layout, Runtime::rank()), dtype, mesh.device()));
 }
 
 }  // namespace dtensor::detail

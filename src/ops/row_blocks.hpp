@@ -56,5 +56,7 @@ class RowBlocks {
 Layout without_partial(const Layout& layout);
 /// Whether every rank of the mesh has all values.
 bool is_replicated(const Layout& layout);
+/// What a rank outside of the mesh holds.
+DTensor empty_part(const DeviceMesh& mesh, const Layout& layout, DType dtype);
 
 }  // namespace dtensor::detail

@@ -429,6 +429,42 @@ TEST(Factorization, ArgumentsStayAsTheyAre) {
   EXPECT_EQ(difference(matrix_of(dy), b), 0);
 }
 
+// All ranks but the first are in the mesh; that one makes the same calls.
+TEST(Factorization, ARankOutsideOfTheMeshTakesNoPart) {
+  if (Runtime::size() == 1) return;
+  std::vector<int> ranks;
+  for (int r = 1; r < Runtime::size(); ++r) ranks.push_back(r);
+  const std::int64_t size = Runtime::size() - 1;
+  const DeviceMesh mesh = DeviceMesh::from_ranks(ranks, Shape{1, size});
+  Numbers numbers(60);
+  const Matrix a = positive(40, DType::float64, numbers),
+               b = random(40, 3, DType::float64, numbers);
+  const auto placed_here = [&](const Matrix& m, const Placements& p) {
+    const Layout layout({m.rows, m.columns}, mesh.grid(), p);
+    if (mesh.is_member()) return placed(m, DType::float64, mesh, layout);
+    return DTensor(mesh, layout, Tensor::empty({0, 0}, DType::float64, mesh.device()));
+  };
+  const DTensor x = placed_here(a, {Replicate(), Shard(0)});
+  const DTensor y = placed_here(b, {Shard(1), Shard(0)});
+  const DTensor factor = cholesky(x);
+  const QR<DTensor> factors = qr(y);
+  for (const DTensor& t : {factor, factors.q, factors.r, solve_triangular(factor, y), solve(x, y),
+                           matmul(x, y), addmm(y, x, y), einsum("ii,ij->j", x, y)}) {
+    // Every rank knows how the tensor is placed.
+    const std::string text = to_string(t.layout());
+    char other[256] = {};
+    std::copy_n(text.begin(), std::min(text.size(), sizeof(other) - 1), other);
+    MPI_Bcast(other, sizeof(other), MPI_CHAR, 1, MPI_COMM_WORLD);
+    EXPECT_EQ(text, other);
+    if (mesh.is_member()) continue;
+    EXPECT_EQ(t.to_local().numel(), 0);
+  }
+  if (mesh.is_member()) {
+    const Matrix l = matrix_of(factor);
+    EXPECT_LT(difference(lower_of(l * adjoint(l)), lower_of(a)), 1e-10);
+  }
+}
+
 TEST(Factorization, Errors) {
   const DeviceMesh mesh = flat_mesh();
   const DTensor a = place(Array({4, 3}), mesh, Placements{Shard(0)});
