@@ -31,7 +31,7 @@ struct KeyHash {
 std::shared_ptr<const EinsumPlan> plan_for(const char* name, std::string_view subscripts,
                                            std::vector<Shape> shapes) {
   static auto* cache = new LruCache<Key, std::shared_ptr<const EinsumPlan>, KeyHash>(256);
-  return cache->get({std::string(subscripts), std::move(shapes)}, [name](const Key& key) {
+  return cache->get(Key{std::string(subscripts), std::move(shapes)}, [name](const Key& key) {
     return std::make_shared<const EinsumPlan>(make_einsum_plan(name, key.subscripts, key.shapes));
   });
 }

@@ -154,7 +154,7 @@ TEST(Factorization, Cholesky) {
       EXPECT_EQ(difference(l, lower_of(l)), 0);
       for (std::int64_t i = 0; i < n; ++i) EXPECT_GT(l.at(i, i).real(), 0);
       for (const DeviceMesh& mesh : meshes()) {
-        for (int i = 0; i < (n == 150 ? 3 : 8); ++i) {
+        for (int i = 0; i < (n == 150 ? 2 : 6); ++i) {
           const Layout layout = numeric_layout({n, n}, mesh, numbers);
           const DTensor result = cholesky(placed(a, dtype, mesh, layout));
           ASSERT_LT(difference(matrix_of(result), l), tolerance(dtype)) << to_string(layout);
@@ -309,7 +309,9 @@ TEST(Factorization, TriangularSolve) {
     options.op = static_cast<MatrixOp>(choice / 4);
     for (DType dtype : types) {
       for (std::int64_t n : {0, 1, 9, 130}) {
-        if (n == 130 && dtype != DType::complex128) continue;
+        // The large system in one type, the small ones in two for each choice.
+        if (n == 130 ? dtype != DType::complex128 : (static_cast<int>(dtype) + choice) % 2)
+          continue;
         const Matrix a = triangular(n, options.upper, options.unit_diagonal, dtype, numbers);
         Matrix used = options.upper ? adjoint(lower_of(adjoint(a))) : lower_of(a);
         for (std::int64_t i = 0; options.unit_diagonal && i < n; ++i) used.at(i, i) = 1;
