@@ -36,6 +36,11 @@ found. Set Kokkos_ROOT and KokkosKernels_ROOT to the Kokkos that DTensor was bui
 openmpi-bin), or set MPI_HOME or MPI_CXX_COMPILER.")
   endif()
 
+  find_package(LAPACK QUIET)
+  if(NOT TARGET LAPACK::LAPACK)
+    _dtensor_missing("LAPACK was not found. Install it (Debian, Ubuntu: libopenblas-dev) or set BLA_VENDOR.")
+  endif()
+
   find_package(fmt CONFIG QUIET)
   if(NOT TARGET fmt::fmt)
     _dtensor_missing("{fmt} was not found. Install it (Debian, Ubuntu: libfmt-dev) or set fmt_ROOT.")

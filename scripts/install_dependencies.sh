@@ -9,6 +9,7 @@ packages=(
   libtrilinos-kokkos-dev libtrilinos-kokkos-kernels-dev libopenblas-dev
   libopenmpi-dev openmpi-bin
   libhdf5-openmpi-dev zlib1g-dev
+  libscalapack-openmpi-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libbenchmark-dev
   python3 python3-numpy python3-h5py

@@ -5,6 +5,7 @@
 #include <complex>
 #include <limits>
 
+#include "dtensor/ops/local/matmul.hpp"
 #include "dtensor/ops/ops.hpp"
 #include "ops/reference.hpp"
 
@@ -337,7 +338,9 @@ TEST(LocalMatmul, AllSizesAndStrides) {
               const Tensor c = matmul(x, y);
               EXPECT_EQ(c.dtype(), dtype);
               expect_equal(c, expected, tolerance, what);
-              expect_equal(detail::matmul_blocked(x, y, 4), expected, tolerance, what);
+              const Tensor blocked = Tensor::empty(expected.shape, dtype);
+              detail::gemm(1, x, y, 0, blocked, 4);
+              expect_equal(blocked, expected, tolerance, what);
             }
           }
         }
@@ -394,10 +397,7 @@ TEST(LocalMatmul, Errors) {
   const Tensor a = Tensor::zeros({2, 3}, DType::float64);
   EXPECT_THROW(matmul(a, a), ValueError);
   EXPECT_THROW(matmul(a, Tensor::zeros({}, DType::float64)), ValueError);
-  EXPECT_THROW(matmul(a, Tensor::zeros({1, 3, 2}, DType::float64)), ValueError);
   EXPECT_THROW(matmul(a, Tensor::zeros({3, 2}, DType::float32)), TypeError);
-  const Tensor i = Tensor::zeros({2, 2}, DType::int32);
-  EXPECT_THROW(matmul(i, i), TypeError);
 }
 
 }  // namespace

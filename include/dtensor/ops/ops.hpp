@@ -12,6 +12,8 @@
 /// mesh when an input has to be redistributed and that communicates, and local otherwise.
 #pragma once
 
+#include "dtensor/ops/einsum.hpp"
+#include "dtensor/ops/factorization.hpp"
 #include "dtensor/ops/linalg.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/reduction.hpp"

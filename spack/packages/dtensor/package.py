@@ -33,6 +33,7 @@ class Dtensor(CMakePackage):
     depends_on("cmake@3.22:", type="build")
     depends_on("kokkos@3.4.01:5")
     depends_on("kokkos-kernels@3.4.01:5")
+    depends_on("lapack")
     depends_on("mpi@3.1:")
     depends_on("fmt@8:")
     depends_on("hdf5@1.10:", when="+hdf5")
@@ -43,6 +44,7 @@ class Dtensor(CMakePackage):
     depends_on("py-numpy", type=("build", "test"), when="+tests")
     depends_on("py-h5py", type=("build", "test"), when="+tests")
     depends_on("benchmark", type="build", when="+perf_tests")
+    depends_on("scalapack", type="build", when="+perf_tests")
     for programs in ("+tools", "+perf_tests", "+examples"):
         depends_on("cli11", type="build", when=programs)
         depends_on("nlohmann-json", type="build", when=programs)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file
-/// Matrix product of local tensors through the BLAS that Kokkos Kernels calls.
+/// Products of matrices in the memory of this process, through the BLAS that Kokkos Kernels calls
+/// where that knows the scalar type.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +9,16 @@
 
 #include "dtensor/core/tensor.hpp"
 
-namespace dtensor {
+namespace dtensor::detail {
 
-/// (m, k) times (k, n) is (m, n). A vector of k elements on the left is a row, on the right a
-/// column, and that dimension is missing in the result. Transposed views and blocks are used as
-/// they are; other strides are copied first. The result is row-major.
-/// Throws `ValueError` when shapes do not fit, `TypeError` for other types than float64 and
-/// float32, or two different ones. Local.
-Tensor matmul(const Tensor& a, const Tensor& b);
+/// c = alpha a b + beta c, with the roles that BLAS gives them: beta of 0 does not read `c`. The
+/// matrices are (m, k), (k, n) and (m, n), all with the same extra first dimension for a batch of
+/// products, or none. Transposed views and blocks are used as they are, other strides are copied
+/// first; `c` has dense rows. 16-bit types are multiplied and summed in float, integers wrap
+/// around, on bool a sum is "or" and a product "and". All tensors have one scalar type and are in
+/// the same memory. Local.
+/// \param max_extent  the most rows or columns that BLAS can count
+void gemm(const Scalar& alpha, const Tensor& a, const Tensor& b, const Scalar& beta,
+          const Tensor& c, std::int64_t max_extent = std::numeric_limits<int>::max());
 
-namespace detail {
-/// Throws what `matmul` throws for tensors like these.
-void check_matmul(const Shape& a, DType a_dtype, const Shape& b, DType b_dtype);
-/// `matmul` in blocks of at most `max_extent` rows and columns, which is what BLAS can count.
-Tensor matmul_blocked(const Tensor& a, const Tensor& b, std::int64_t max_extent);
-}  // namespace detail
-
-}  // namespace dtensor
+}  // namespace dtensor::detail

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "blas_gemm_impl.hpp"
+
+namespace dtensor {
+
+void blas_gemm(const BlasGemm<Kokkos::complex<double>>& call, DeviceKind kind) {
+  call_blas_gemm(call, kind);
+}
+void blas_gemm(const BlasGemm<Kokkos::complex<float>>& call, DeviceKind kind) {
+  call_blas_gemm(call, kind);
+}
+
+}  // namespace dtensor
