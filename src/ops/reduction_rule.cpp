@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "reduction_rule.hpp"
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -37,6 +38,17 @@ const Rule& reduction_rule(int rank, DimSet dims, bool keepdim, ReduceOp reducti
   const auto found = rules->find(key);
   if (found != rules->end()) return found->second;
   return rules->emplace(key, make_rule(rank, dims, keepdim, reduction, passes)).first->second;
+}
+
+const Rule& cached_rule(const std::string& equation, std::uint32_t linear_in) {
+  static std::mutex mutex;
+  static auto* const rules = new std::map<std::pair<std::string, std::uint32_t>, Rule>;
+  const std::lock_guard lock(mutex);
+  const auto found = rules->find({equation, linear_in});
+  if (found != rules->end()) return found->second;
+  const PartialPasses passes =
+      linear_in == 0 ? not_linear() : PartialPasses{PartialPass{linear_in, sums}};
+  return rules->emplace(std::pair(equation, linear_in), Rule(equation, passes)).first->second;
 }
 
 std::int64_t reduced_count(const Shape& shape, DimSet dims) {

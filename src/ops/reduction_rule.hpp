@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "dtensor/ops/dims.hpp"
 #include "dtensor/ops/rule.hpp"
@@ -15,6 +16,10 @@ namespace dtensor {
 /// kept.
 const Rule& reduction_rule(int rank, DimSet dims, bool keepdim, ReduceOp reduction,
                            std::uint32_t passes);
+
+/// The rule of an equation, made on first use, then kept. \param linear_in  inputs that it is
+/// linear in, one bit each
+const Rule& cached_rule(const std::string& equation, std::uint32_t linear_in = 0);
 
 /// Contributions to sums.
 inline constexpr std::uint32_t sums =

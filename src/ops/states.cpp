@@ -114,14 +114,29 @@ Layout with_unit_dims(const Layout& layout, DimSet reduced) {
   return renumbered(layout, shape, to);
 }
 
-Layout without_dims(const Layout& layout, DimSet dims) {
+Layout reduced_layout(const Layout& layout, DimSet dims) {
+  const auto is_reduced = [&](int d) { return dims.test(static_cast<std::size_t>(d)); };
   Shape shape;
   std::vector<int> to;
   for (int d = 0; d < layout.shape().size(); ++d) {
     to.push_back(shape.size());
-    if (!dims.test(static_cast<std::size_t>(d))) shape.push_back(layout.shape()[d]);
+    if (!is_reduced(d)) shape.push_back(layout.shape()[d]);
   }
-  return renumbered(layout, shape, to);
+  Placements placements;
+  for (const Placement& p : layout.placements()) {
+    if (!p.is_shard()) {
+      placements.push_back(p);
+    } else if (is_reduced(p.dim())) {
+      placements.push_back(Partial());
+    } else {
+      placements.push_back(p.with_dim(to[static_cast<std::size_t>(p.dim())]));
+    }
+  }
+  ShardOrder order;
+  for (const auto& [dim, mesh_dims] : layout.shard_order()) {
+    if (!is_reduced(dim)) order.emplace_back(to[static_cast<std::size_t>(dim)], mesh_dims);
+  }
+  return Layout(shape, layout.grid(), placements, order);
 }
 
 Tensor gather_states(const char* operation, const DeviceMesh& mesh, const Layout& output,

@@ -24,8 +24,9 @@ std::vector<Extents> peers(const ProcessGrid& grid, const std::vector<int>& mesh
 Layout without_partial(const Layout& layout);
 /// The layout of a tensor whose reduced dimensions are kept with extent 1.
 Layout with_unit_dims(const Layout& layout, DimSet reduced);
-/// The layout of a tensor without the dimensions `dims`, which no mesh dimension splits.
-Layout without_dims(const Layout& layout, DimSet dims);
+/// The layout of what is reduced over `dims`, which are dropped: Partial over the mesh dimensions
+/// that split them.
+Layout reduced_layout(const Layout& layout, DimSet dims);
 
 /// From the states (parts * k, ...) of parts, in the order of `peers`, to the state (k, ...) of the
 /// whole.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dtensor/comm/device_mesh.hpp"
+#include "dtensor/comm/events.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/layout/layout.hpp"
@@ -68,6 +69,22 @@ inline std::vector<Layout> layouts(const Shape& shape, const DeviceMesh& mesh, N
   }
   return result;
 }
+
+/// What is communicated, how often and how many bytes.
+class Traffic : public Observer {
+ public:
+  Traffic() { add_observer(*this); }
+  ~Traffic() override { remove_observer(*this); }
+  void on_event(const Event& event) override {
+    if (event.collective == Collective::none) return;
+    ++count;
+    bytes += event.bytes_sent;
+    last = event.collective;
+  }
+  int count = 0;
+  std::int64_t bytes = 0;
+  Collective last = Collective::none;
+};
 
 /// What `f` throws: "given; expected", empty when it throws nothing or another kind.
 template <class F>

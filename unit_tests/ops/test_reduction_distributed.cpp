@@ -148,22 +148,6 @@ TEST(DistributedReduction, TheFirstNaNWinsOnEveryRank) {
   }
 }
 
-// What is communicated, how often and how many bytes.
-class Traffic : public Observer {
- public:
-  Traffic() { add_observer(*this); }
-  ~Traffic() override { remove_observer(*this); }
-  void on_event(const Event& event) override {
-    if (event.collective == Collective::none) return;
-    ++count;
-    bytes += event.bytes_sent;
-    last = event.collective;
-  }
-  int count = 0;
-  std::int64_t bytes = 0;
-  Collective last = Collective::none;
-};
-
 TEST(DistributedReduction, CommunicatesNoMoreThanStates) {
   const DeviceMesh mesh = flat_mesh();
   const std::int64_t n = mesh.size();

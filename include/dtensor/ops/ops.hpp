@@ -12,7 +12,9 @@
 /// mesh when an input has to be redistributed and that communicates, and local otherwise.
 #pragma once
 
+#include "dtensor/ops/learning.hpp"
 #include "dtensor/ops/linalg.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/reduction.hpp"
+#include "dtensor/ops/scan.hpp"
 #include "dtensor/ops/shape.hpp"
