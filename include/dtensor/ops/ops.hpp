@@ -14,7 +14,9 @@
 
 #include "dtensor/ops/einsum.hpp"
 #include "dtensor/ops/factorization.hpp"
+#include "dtensor/ops/learning.hpp"
 #include "dtensor/ops/linalg.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/reduction.hpp"
+#include "dtensor/ops/scan.hpp"
 #include "dtensor/ops/shape.hpp"
