@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "dtensor/comm/events.hpp"
 #include "dtensor/core/error.hpp"
 
 namespace dtensor::detail {
@@ -79,10 +78,10 @@ void Exchange::run(std::uint64_t fingerprint, std::unique_ptr<Agreement> agreeme
 }
 
 void emit_exchange(const char* operation, const char* reason, std::int64_t bytes_sent,
-                   const Layout& source, const Layout& destination) {
+                   const Layout& source, const Layout& destination, Collective collective) {
   if (!observed()) return;
   Event event;
-  event.collective = Collective::all_to_all;
+  event.collective = collective;
   event.operation = operation;
   event.reason = reason;
   event.bytes_sent = bytes_sent;

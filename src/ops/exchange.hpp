@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dtensor/comm/agreement.hpp"
+#include "dtensor/comm/events.hpp"
 #include "dtensor/distributed/dtensor.hpp"
 #include "dtensor/layout/hash.hpp"
 
@@ -43,7 +44,8 @@ class Exchange {
 
 /// Tells observers of an exchange on behalf of an operation.
 void emit_exchange(const char* operation, const char* reason, std::int64_t bytes_sent,
-                   const Layout& source, const Layout& destination);
+                   const Layout& source, const Layout& destination,
+                   Collective collective = Collective::all_to_all);
 
 /// A comparison of what all ranks of a mesh are about to do: `what` hashes it, `text` says it.
 std::unique_ptr<Agreement> start_agreement(const DeviceMesh& mesh, const char* operation,

@@ -12,7 +12,11 @@
 /// mesh when an input has to be redistributed and that communicates, and local otherwise.
 #pragma once
 
+#include "dtensor/ops/indexing.hpp"
 #include "dtensor/ops/linalg.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/reduction.hpp"
+#include "dtensor/ops/sequences.hpp"
 #include "dtensor/ops/shape.hpp"
+#include "dtensor/ops/sorting.hpp"
+#include "dtensor/ops/triangle.hpp"
