@@ -40,13 +40,16 @@ void Exchange::run(std::uint64_t fingerprint, std::unique_ptr<Agreement> agreeme
   Communicator& communicator = *mesh_.communicator();
   const int tag = communicator.next_tags(fingerprint);
   fence(mesh_.device(), "dtensor::exchange");
-  std::vector<Request> requests(1);  // the first one is the agreement's
-  std::size_t receives = 1;
+  // The first ones are those of the agreement's round.
+  constexpr std::size_t agreeing = 2;
+  std::vector<Request> requests(agreeing);
+  std::size_t receives = agreeing;
   const auto give_up = [&] {
     auto kept =
         std::make_shared<std::pair<std::vector<Message>, std::vector<Message>>>(sends_, receives_);
     const std::span<Request> all(requests);
-    communicator.abandon(all.subspan(1, receives - 1), all.subspan(receives), std::move(kept));
+    communicator.abandon(all.subspan(agreeing, receives - agreeing), all.subspan(receives),
+                         std::move(kept));
   };
   try {
     for (const Message& m : receives_) {
@@ -60,12 +63,18 @@ void Exchange::run(std::uint64_t fingerprint, std::unique_ptr<Agreement> agreeme
         requests.push_back(communicator.isend(data, bytes, m.peer, tag));
       });
     }
-    const auto active = [](const Request& r) { return r.active(); };
-    if (agreement) requests[0] = agreement->request();
-    while (std::any_of(requests.begin(), requests.end(), active)) {
+    while (true) {
+      if (agreement && agreement->next_round()) {
+        std::copy_n(agreement->requests().begin(), agreeing, requests.begin());
+      }
+      if (std::none_of(requests.begin(), requests.end(),
+                       [](const Request& r) { return r.active(); })) {
+        break;
+      }
       communicator.progress(requests, true);
       if (!agreement) continue;
-      agreement->request() = requests[0];
+      std::copy_n(requests.begin(), agreeing, agreement->requests().begin());
+      agreement->next_round();
       if (agreement->failed()) break;
     }
   } catch (const CommunicationError&) {

@@ -398,16 +398,16 @@ DTensor with_classes(const DTensor& index, std::int64_t classes) {
     check_range("one_hot", where, classes, "the classes");
   } else {
     check_range("one_hot", where, INT64_MAX, "the classes");
-    std::uint64_t largest = 0;  // the largest index plus one
     const DeviceMesh& mesh = index.device_mesh();
     if (!mesh.is_member()) {
       throw StateError("one_hot", "a rank outside of the mesh, which does not know the indices",
                        "the number of classes");
     }
-    largest = static_cast<std::uint64_t>(range_of(as_index(where.to_local())).second + 1);
-    Request request = mesh.communicator()->iall_reduce_max(&largest, 1);
-    while (request.active()) mesh.communicator()->progress(std::span(&request, 1), true);
-    count = static_cast<std::int64_t>(largest);
+    const std::int64_t largest = range_of(as_index(where.to_local())).second;
+    const Placements each(static_cast<std::size_t>(mesh.dim()), Partial(ReduceOp::max));
+    const DTensor maxima(mesh, Layout({}, mesh.grid(), each),
+                         Tensor::full({}, largest, DType::int64, mesh.device()));
+    count = replicated("one_hot", maxima).to_local().item<std::int64_t>() + 1;
   }
   Shape shape = where.shape();
   shape.push_back(count);

@@ -21,7 +21,7 @@ constexpr const char* moves_along = "the elements along a sharded dimension chan
 struct Key {
   char kind;
   Layout layout;
-  std::vector<std::int64_t> numbers;
+  Extents numbers;
   friend bool operator==(const Key&, const Key&) = default;
 };
 struct KeyHash {
@@ -33,15 +33,14 @@ struct KeyHash {
     return h.value();
   }
 };
-std::optional<Layout> cached(char kind, const Layout& layout, std::vector<std::int64_t> numbers,
+std::optional<Layout> cached(char kind, const Layout& layout, const Extents& numbers,
                              FunctionRef<std::optional<Layout>()> make) {
   static auto* cache = new LruCache<Key, std::optional<Layout>, KeyHash>(1024);
-  return cache->get({kind, layout, std::move(numbers)}, [&](const Key&) { return make(); });
+  return cache->get(Key{kind, layout, numbers}, [&](const Key&) { return make(); });
 }
 
 std::optional<Layout> cached_view(const Layout& layout, const Shape& shape) {
-  return cached('v', layout, {shape.begin(), shape.end()},
-                [&] { return view_layout(layout, shape); });
+  return cached('v', layout, shape, [&] { return view_layout(layout, shape); });
 }
 
 DTensor moved(const char* function, const DTensor& a, const Layout& layout, const char* reason) {

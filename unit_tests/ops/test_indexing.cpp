@@ -208,7 +208,7 @@ void check_one_hot(const DeviceMesh& mesh) {
       for (const Layout& layout : whole_layouts(shape, mesh, numbers)) {
         const Communication communication;
         const DTensor hot = one_hot(place_as(index, mesh, layout, DType::int16), classes);
-        EXPECT_EQ(communication.count, 0);
+        EXPECT_EQ(communication.count, classes < 0 && mesh.size() > 1 ? 1 : 0);
         EXPECT_EQ(hot.dtype(), DType::int64);
         EXPECT_EQ(hot.placements(), layout.placements());
         ASSERT_EQ(error_of(hot, y), 0) << to_string(layout);

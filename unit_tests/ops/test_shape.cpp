@@ -384,6 +384,14 @@ TEST(Shape, CatOfAnyPlacements) {
   }
 }
 
+TEST(Shape, RanksThatDifferAllThrow) {
+  const DeviceMesh mesh = flat_mesh();
+  if (mesh.size() == 1) return;
+  const DTensor x = place(Numbers(12).array({12, 6}), mesh, Placements{Shard(0)});
+  EXPECT_THROW(roll(x, {1 + mesh.local_rank(0)}, {0}), MismatchError);
+  EXPECT_EQ(roll(x, {2}, {0}).shape(), x.shape());
+}
+
 TEST(Shape, RanksOutsideOfTheMesh) {
   if (Runtime::size() < 3) return;
   const DeviceMesh mesh = DeviceMesh::from_ranks({2, 0}, {2});

@@ -47,8 +47,8 @@ template <AnyTensor T>
 T masked_fill(const T& a, const T& mask, const Scalar& value);
 
 /// A new last dimension of `classes`, with 1 at the index and 0 elsewhere, in int64. With -1, as
-/// many as the largest index needs: one small all-reduce, and `StateError` on ranks outside of the
-/// mesh. Any shard stays.
+/// many as the largest index needs: an all-reduce of one number, and `StateError` on ranks outside
+/// of the mesh. Any shard stays.
 template <AnyTensor T>
 T one_hot(const T& index, std::int64_t classes = -1);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "indexing.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <limits>
+#include <vector>
 
 #include "element_size.hpp"
+#include "items.hpp"
 #include "strided_loop.hpp"
 
 namespace dtensor::detail {
@@ -60,6 +62,55 @@ Position position_of(const Tensor& table) {
   return {static_cast<const std::int64_t*>(table.data()), table.numel() / 3};
 }
 
+struct Smallest {
+  const std::int64_t* data;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i, std::int64_t& partial) const {
+    partial = data[i] < partial ? data[i] : partial;
+  }
+};
+struct Largest {
+  const std::int64_t* data;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i, std::int64_t& partial) const {
+    partial = data[i] > partial ? data[i] : partial;
+  }
+};
+
+// Parts of `inner` elements, one for each of `k` indices of each of the outer dimensions.
+template <class T>
+struct SelectElement {
+  T* out;
+  const T* in;
+  const std::int64_t* index;
+  std::int64_t n, k, inner;
+  KOKKOS_INLINE_FUNCTION const T* part(std::int64_t row) const {
+    const std::int64_t o = row / k;
+    return in + (o * n + index[row - o * k]) * inner;
+  }
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
+    const std::int64_t row = item / inner;
+    out[item] = part(row)[item - row * inner];
+  }
+};
+
+// Lines along the dimension: `k` indices, `inner` lines side by side.
+template <class T>
+struct GatherLines {
+  T* out;
+  const T* in;
+  const std::int64_t* index;
+  std::int64_t n, k, inner;
+  Position position;
+
+  KOKKOS_INLINE_FUNCTION void one(std::int64_t o, std::int64_t item, std::int64_t t) const {
+    const std::int64_t p = position(index[item]);
+    out[item] = p < 0 ? T{} : in[(o * n + p) * inner + t];
+  }
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
+    const std::int64_t row = item / inner;
+    one(row / k, item, item - row * inner);
+  }
+};
+
 template <class S>
 KOKKOS_INLINE_FUNCTION S plus(const S& a, const S& b) {
   if constexpr (std::is_same_v<S, bool>) {
@@ -71,6 +122,37 @@ KOKKOS_INLINE_FUNCTION S plus(const S& a, const S& b) {
   }
 }
 
+// One after the other what goes to each line along the dimension: no two items meet, and the order
+// is always the same.
+template <class T>
+struct AddLines {
+  T* out;
+  const T* in;
+  const std::int64_t* index;
+  StridedLoop<1> lines;
+  std::int64_t k, inner, step;
+  Position position;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t line) const {
+    T* const y = out + lines.locate(lines.rank, line)[0];
+    const std::int64_t o = line / inner;
+    const std::int64_t first = o * k * inner + line - o * inner;
+    for (std::int64_t i = 0; i < k; ++i) {
+      const std::int64_t p = position(index[first + i * inner]);
+      if (p >= 0) y[p * step] = plus<T>(y[p * step], in[first + i * inner]);
+    }
+  }
+};
+
+struct SetOne {
+  std::int64_t* out;
+  const std::int64_t* index;
+  std::int64_t classes;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {
+    out[i * classes + index[i]] = 1;
+  }
+};
+
 }  // namespace
 
 std::pair<std::int64_t, std::int64_t> range_of(const Tensor& index) {
@@ -79,18 +161,10 @@ std::pair<std::int64_t, std::int64_t> range_of(const Tensor& index) {
   const auto* data = static_cast<const std::int64_t*>(index.data());
   std::int64_t low = 0, high = 0;
   dispatch_space(index.device(), [&]<class Execution>() {
-    Kokkos::parallel_reduce(
-        "dtensor::range_of", Range<Execution>(0, count),
-        KOKKOS_LAMBDA(const std::int64_t i, std::int64_t& partial) {
-          partial = data[i] < partial ? data[i] : partial;
-        },
-        Kokkos::Min<std::int64_t>(low));
-    Kokkos::parallel_reduce(
-        "dtensor::range_of", Range<Execution>(0, count),
-        KOKKOS_LAMBDA(const std::int64_t i, std::int64_t& partial) {
-          partial = data[i] > partial ? data[i] : partial;
-        },
-        Kokkos::Max<std::int64_t>(high));
+    Kokkos::parallel_reduce("dtensor::range_of", Range<Execution>(0, count), Smallest{data},
+                            Kokkos::Min<std::int64_t>(low));
+    Kokkos::parallel_reduce("dtensor::range_of", Range<Execution>(0, count), Largest{data},
+                            Kokkos::Max<std::int64_t>(high));
   });
   return {low, high};
 }
@@ -102,28 +176,24 @@ Tensor select_indices(const Tensor& a, int dim, const Tensor& index) {
   if (out.numel() == 0) return out;
   const Tensor in = a.contiguous();
   const Around from(in.shape(), dim);
-  const std::int64_t n = from.extent, inner = from.inner, k = index.numel();
-  const auto* at = static_cast<const std::int64_t*>(index.data());
+  const std::int64_t inner = from.inner, k = index.numel();
   dispatch_size(size_of(a.dtype()), [&]<class T>() {
-    T* const to = static_cast<T*>(out.data());
-    const T* const x = static_cast<const T*>(in.data());
+    const SelectElement<T> select{static_cast<T*>(out.data()),
+                                  static_cast<const T*>(in.data()),
+                                  static_cast<const std::int64_t*>(index.data()),
+                                  from.extent,
+                                  k,
+                                  inner};
     dispatch_space(a.device(), [&]<class Execution>() {
       if constexpr (works_by_row<Execution>) {
         Kokkos::parallel_for("dtensor::index_select", Range<Execution>(0, from.outer * k),
-                             [=](const std::int64_t item) {
-                               const std::int64_t o = item / k;
-                               const T* const row = x + (o * n + at[item - o * k]) * inner;
-                               std::memcpy(to + item * inner, row,
+                             [=](const std::int64_t row) {
+                               std::memcpy(select.out + row * inner, select.part(row),
                                            static_cast<std::size_t>(inner) * sizeof(T));
                              });
       } else {
-        Kokkos::parallel_for(
-            "dtensor::index_select", Range<Execution>(0, from.outer * k * inner),
-            KOKKOS_LAMBDA(const std::int64_t item) {
-              const std::int64_t row = item / inner;
-              const std::int64_t o = row / k;
-              to[item] = x[(o * n + at[row - o * k]) * inner + item - row * inner];
-            });
+        Kokkos::parallel_for("dtensor::index_select", Range<Execution>(0, from.outer * k * inner),
+                             select);
       }
     });
   });
@@ -138,19 +208,34 @@ Tensor gather_held(const Tensor& a, int dim, const Tensor& index, const IndexSet
   const Tensor table = position_table(held, a.device());
   const Position position = position_of(table);
   const Around from(in.shape(), dim), to(index.shape(), dim);
-  const std::int64_t n = from.extent, k = to.extent, inner = to.inner;
-  const auto* at = static_cast<const std::int64_t*>(where.data());
+  const std::int64_t k = to.extent, inner = to.inner;
   dispatch_size(size_of(a.dtype()), [&]<class T>() {
-    T* const y = static_cast<T*>(out.data());
-    const T* const x = static_cast<const T*>(in.data());
+    const GatherLines<T> gather{static_cast<T*>(out.data()),
+                                static_cast<const T*>(in.data()),
+                                static_cast<const std::int64_t*>(where.data()),
+                                from.extent,
+                                k,
+                                inner,
+                                position};
     dispatch_space(a.device(), [&]<class Execution>() {
-      Kokkos::parallel_for(
-          "dtensor::gather", Range<Execution>(0, out.numel()),
-          KOKKOS_LAMBDA(const std::int64_t item) {
-            const std::int64_t row = item / inner;
-            const std::int64_t p = position(at[item]);
-            y[item] = p < 0 ? T{} : x[(row / k * n + p) * inner + item - row * inner];
-          });
+      if constexpr (works_by_row<Execution>) {
+        // A block of indices at a time, without divisions.
+        const std::int64_t block = std::min(k, std::max<std::int64_t>(4096 / inner, 1));
+        const std::int64_t blocks = (k + block - 1) / block;
+        Kokkos::parallel_for("dtensor::gather", Range<Execution>(0, to.outer * blocks),
+                             [=](const std::int64_t item) {
+                               const std::int64_t o = item / blocks;
+                               const std::int64_t begin = (item - o * blocks) * block;
+                               const std::int64_t end = std::min(begin + block, k);
+                               for (std::int64_t i = begin; i < end; ++i) {
+                                 for (std::int64_t t = 0; t < inner; ++t) {
+                                   gather.one(o, (o * k + i) * inner + t, t);
+                                 }
+                               }
+                             });
+      } else {
+        Kokkos::parallel_for("dtensor::gather", Range<Execution>(0, out.numel()), gather);
+      }
     });
   });
   fence(a.device(), "dtensor::gather");
@@ -164,35 +249,18 @@ void add_held(const Tensor& to, int dim, const Tensor& index, const Tensor& src,
   const Tensor table = position_table(held, to.device());
   const Position position = position_of(table);
   const Around around(index.shape(), dim);
-  // One work item adds one after the other what goes to one line along `dim`: no two of them meet,
-  // and the order is always the same.
-  Extents lines = index.shape(), line_strides = to.strides();
-  lines[dim] = 1;
-  const std::int64_t k = around.extent, inner = around.inner, step = to.strides()[dim];
   // Not through `make_loop`, which changes the order of the dimensions.
-  StridedLoop<1> loop;
-  loop.rank = lines.size();
-  for (int d = 0; d < lines.size(); ++d) {
-    loop.extent[d] = lines[d];
-    loop.stride[d].at[0] = line_strides[d];
+  StridedLoop<1> lines;
+  lines.rank = to.dim();
+  for (int d = 0; d < to.dim(); ++d) {
+    lines.extent[d] = d == dim ? 1 : index.shape()[d];
+    lines.stride[d].at[0] = to.strides()[d];
   }
-  const auto* at = static_cast<const std::int64_t*>(where.data());
   dispatch_dtype(to.dtype(), [&]<class T>() {
-    T* const y = static_cast<T*>(to.data());
-    const T* const x = static_cast<const T*>(what.data());
-    dispatch_space(to.device(), [&]<class Execution>() {
-      Kokkos::parallel_for(
-          "dtensor::scatter_add", Range<Execution>(0, around.outer * inner),
-          KOKKOS_LAMBDA(const std::int64_t line) {
-            const std::int64_t base = loop.locate(loop.rank, line)[0];
-            const std::int64_t o = line / inner;
-            const std::int64_t first = o * k * inner + line - o * inner;
-            for (std::int64_t i = 0; i < k; ++i) {
-              const std::int64_t p = position(at[first + i * inner]);
-              if (p >= 0) y[base + p * step] = plus<T>(y[base + p * step], x[first + i * inner]);
-            }
-          });
-    });
+    for_each_item("dtensor::scatter_add", around.outer * around.inner, to.device(),
+                  AddLines<T>{static_cast<T*>(to.data()), static_cast<const T*>(what.data()),
+                              static_cast<const std::int64_t*>(where.data()), lines, around.extent,
+                              around.inner, to.strides()[dim], position});
   });
   fence(to.device(), "dtensor::scatter_add");
 }
@@ -260,13 +328,9 @@ Tensor make_one_hot(const Tensor& index, std::int64_t classes) {
   shape.push_back(classes);
   Tensor out = Tensor::zeros(shape, DType::int64, index.device());
   const Tensor where = index.contiguous();
-  const auto* at = static_cast<const std::int64_t*>(where.data());
-  auto* const y = static_cast<std::int64_t*>(out.data());
-  dispatch_space(index.device(), [&]<class Execution>() {
-    Kokkos::parallel_for(
-        "dtensor::one_hot", Range<Execution>(0, index.numel()),
-        KOKKOS_LAMBDA(const std::int64_t i) { y[i * classes + at[i]] = 1; });
-  });
+  for_each_item("dtensor::one_hot", index.numel(), index.device(),
+                SetOne{static_cast<std::int64_t*>(out.data()),
+                       static_cast<const std::int64_t*>(where.data()), classes});
   fence(index.device(), "dtensor::one_hot");
   return out;
 }

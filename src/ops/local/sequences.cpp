@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "sequences.hpp"
 
-#include "strided_loop.hpp"
+#include "dtensor/core/scalar_types.hpp"
+#include "items.hpp"
 
 namespace dtensor::detail {
 
 namespace {
 
 template <class T>
-struct Element {
+struct Fill {
+  T* out;
+  std::int64_t stride, first;
   Sequence s;
-  KOKKOS_INLINE_FUNCTION T operator()(std::int64_t i) const {
+
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {
+    out[i * stride] = element(first + i);
+  }
+  KOKKOS_INLINE_FUNCTION T element(std::int64_t i) const {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(static_cast<std::uint64_t>(s.integer_start) +
                             static_cast<std::uint64_t>(i) *
@@ -31,14 +38,8 @@ void fill_sequence(const Tensor& to, const Sequence& sequence, std::int64_t firs
   const std::int64_t stride = to.strides()[0];
   dispatch_dtype(to.dtype(), [&]<class T>() {
     if constexpr (!is_complex_scalar<T> && !std::is_same_v<T, bool>) {
-      const Element<T> element{sequence};
-      T* const out = static_cast<T*>(to.data());
-      dispatch_space(to.device(), [&]<class Execution>() {
-        Kokkos::parallel_for(
-            "dtensor::sequence",
-            Kokkos::RangePolicy<Execution, Kokkos::IndexType<std::int64_t>>(0, count),
-            KOKKOS_LAMBDA(const std::int64_t i) { out[i * stride] = element(first + i); });
-      });
+      for_each_item("dtensor::sequence", count, to.device(),
+                    Fill<T>{static_cast<T*>(to.data()), stride, first, sequence});
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "items.hpp"
 #include "strided_loop.hpp"
 
 namespace dtensor::detail {
@@ -64,6 +65,51 @@ void dispatch_raw(DType dtype, F&& f) {
       return f.template operator()<std::uint64_t>();
   }
 }
+
+template <class T>
+struct MakePair {
+  Pair* out;
+  const T* in;
+  const std::int64_t* index;
+  std::int64_t n;
+  Coding coding;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {
+    out[i] = Pair{coding.encode(in[i]), index[i % n]};
+  }
+};
+
+template <class T>
+struct SplitPair {
+  const Pair* in;
+  T* values;
+  std::int64_t* indices;
+  Coding coding;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {
+    values[i] = static_cast<T>(coding.decode(in[i].bits));
+    indices[i] = in[i].index;
+  }
+};
+
+struct CountBefore {
+  const Pair* pairs;
+  const Pair* splitters;
+  std::int64_t* out;
+  std::int64_t n, count;  // pairs and splitters of a line
+  PairOrder order;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
+    const Pair* const line = pairs + item / count * n;
+    std::int64_t low = 0, high = n;
+    while (low < high) {
+      const std::int64_t m = low + (high - low) / 2;
+      if (order.less(line[m], splitters[item])) {
+        low = m + 1;
+      } else {
+        high = m;
+      }
+    }
+    out[item] = low;
+  }
+};
 
 // Dimension `dim` last.
 std::vector<std::int64_t> dim_last(int rank, int dim) {
@@ -181,17 +227,10 @@ Tensor make_pairs(const Tensor& a, int dim, const Tensor& index) {
   for (int d = 0; d < a.dim(); ++d) lines *= d == dim ? 1 : a.shape()[d];
   Tensor pairs = Tensor::empty({lines, n, 2}, DType::int64, a.device());
   const Coding coding(a.dtype());
-  Pair* const out = data_of(pairs);
-  const auto* const numbers = static_cast<const std::int64_t*>(index.data());
   dispatch_raw(a.dtype(), [&]<class T>() {
-    const auto* const x = static_cast<const T*>(in.data());
-    dispatch_space(a.device(), [&]<class Execution>() {
-      Kokkos::parallel_for(
-          "dtensor::make_pairs", Range<Execution>(0, lines * n),
-          KOKKOS_LAMBDA(const std::int64_t i) {
-            out[i] = Pair{coding.encode(x[i]), numbers[i % n]};
-          });
-    });
+    for_each_item("dtensor::make_pairs", lines * n, a.device(),
+                  MakePair<T>{data_of(pairs), static_cast<const T*>(in.data()),
+                              static_cast<const std::int64_t*>(index.data()), n, coding});
   });
   fence(a.device(), "dtensor::make_pairs");
   return pairs;
@@ -210,18 +249,10 @@ std::pair<Tensor, Tensor> split_pairs(const Tensor& pairs, const Shape& shape, i
   Tensor values = Tensor::empty(lines, dtype, device);
   Tensor indices = Tensor::empty(lines, DType::int64, device);
   const Coding coding(dtype);
-  const Pair* const in = data_of(pairs);
-  auto* const numbers = static_cast<std::int64_t*>(indices.data());
   dispatch_raw(dtype, [&]<class T>() {
-    auto* const x = static_cast<T*>(values.data());
-    dispatch_space(device, [&]<class Execution>() {
-      Kokkos::parallel_for(
-          "dtensor::split_pairs", Range<Execution>(0, values.numel()),
-          KOKKOS_LAMBDA(const std::int64_t i) {
-            x[i] = static_cast<T>(coding.decode(in[i].bits));
-            numbers[i] = in[i].index;
-          });
-    });
+    for_each_item("dtensor::split_pairs", values.numel(), device,
+                  SplitPair<T>{data_of(pairs), static_cast<T*>(values.data()),
+                               static_cast<std::int64_t*>(indices.data()), coding});
   });
   fence(device, "dtensor::split_pairs");
   return {values.permute(back).contiguous(), indices.permute(back).contiguous()};
@@ -271,28 +302,11 @@ Tensor top_pairs(const Tensor& pairs, std::int64_t k, const PairOrder& order) {
 
 Tensor count_before(const Tensor& pairs, const Tensor& splitters, const PairOrder& order) {
   const std::int64_t lines = splitters.shape()[0], count = splitters.shape()[1];
-  const std::int64_t n = pairs.shape()[1];
   Tensor result = Tensor::empty({lines, count}, DType::int64, pairs.device());
-  const Pair* const x = data_of(pairs);
-  const Pair* const s = data_of(splitters);
-  auto* const out = static_cast<std::int64_t*>(result.data());
-  dispatch_space(pairs.device(), [&]<class Execution>() {
-    Kokkos::parallel_for(
-        "dtensor::count_before", Range<Execution>(0, lines * count),
-        KOKKOS_LAMBDA(const std::int64_t item) {
-          const Pair* const line = x + item / count * n;
-          std::int64_t low = 0, high = n;
-          while (low < high) {
-            const std::int64_t m = low + (high - low) / 2;
-            if (order.less(line[m], s[item])) {
-              low = m + 1;
-            } else {
-              high = m;
-            }
-          }
-          out[item] = low;
-        });
-  });
+  for_each_item(
+      "dtensor::count_before", lines * count, pairs.device(),
+      CountBefore{data_of(pairs), data_of(splitters), static_cast<std::int64_t*>(result.data()),
+                  pairs.shape()[1], count, order});
   fence(pairs.device(), "dtensor::count_before");
   return result;
 }

@@ -41,6 +41,20 @@ struct TriangleRow {
   }
 };
 
+// One row, or one element.
+template <class T, bool ByRow>
+struct Triangle {
+  TriangleRow<T> row;
+  std::int64_t width;
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
+    if constexpr (ByRow) {
+      row.columns(item, 0, width);
+    } else {
+      row.columns(item / width, item % width, item % width + 1);
+    }
+  }
+};
+
 }  // namespace
 
 void copy_triangle(const Tensor& to, const Tensor& from, bool lower, std::int64_t diagonal) {
@@ -62,16 +76,10 @@ void copy_triangle(const Tensor& to, const Tensor& from, bool lower, std::int64_
     }
     const std::int64_t width = to.shape()[to.dim() - 1];
     dispatch_space(to.device(), [&]<class Execution>() {
+      constexpr bool by_row = works_by_row<Execution>;
       using Policy = Kokkos::RangePolicy<Execution, Kokkos::IndexType<std::int64_t>>;
-      if constexpr (works_by_row<Execution>) {
-        Kokkos::parallel_for("dtensor::triangle", Policy(0, count / width),
-                             [=](const std::int64_t item) { row.columns(item, 0, width); });
-      } else {
-        Kokkos::parallel_for(
-            "dtensor::triangle", Policy(0, count), KOKKOS_LAMBDA(const std::int64_t item) {
-              row.columns(item / width, item % width, item % width + 1);
-            });
-      }
+      Kokkos::parallel_for("dtensor::triangle", Policy(0, by_row ? count / width : count),
+                           Triangle<T, by_row>{row, width});
     });
   });
 }
