@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operators of shapes on both kinds of tensors, under every kind of placement, against one process.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "dtensor/ops/shape.hpp"
+#include "ops/sample_layouts.hpp"
+
+namespace dtensor {
+namespace {
+
+using testing::Array;
+using testing::Communication;
+using testing::error_of;
+using testing::flat_mesh;
+using testing::for_each_index;
+using testing::Numbers;
+using testing::place;
+using testing::sample_layouts;
+using testing::square_mesh;
+using testing::uneven;
+
+using Dims = std::vector<std::int64_t>;
+// From an index of the result to one of the input; empty for a new element.
+using Origin = std::function<Extents(const Extents&)>;
+
+struct Case {
+  std::string name;
+  Shape shape;
+  std::function<Tensor(const Tensor&)> local;
+  std::function<DTensor(const DTensor&)> global;
+  Shape result;
+  Origin origin;
+  double fill = 0;
+};
+
+#define DTENSOR_CASE(text, shape, expression, result, ...)                          \
+  Case {                                                                            \
+    text, shape, [](const Tensor& x) -> Tensor { return expression; },              \
+        [](const DTensor& x) -> DTensor { return expression; }, result, __VA_ARGS__ \
+  }
+
+std::int64_t linear(const Extents& index, const Shape& shape) {
+  std::int64_t n = 0;
+  for (int d = 0; d < index.size(); ++d) n = n * shape[d] + index[d];
+  return n;
+}
+Extents unlinear(std::int64_t n, const Shape& shape) {
+  Extents index = shape;
+  for (int d = shape.size() - 1; d >= 0; --d) {
+    index[d] = n % shape[d];
+    n /= shape[d];
+  }
+  return index;
+}
+// The same elements in the same order.
+Origin regrouped(const Shape& from, const Shape& to) {
+  return [=](const Extents& i) { return unlinear(linear(i, to), from); };
+}
+Origin at(std::function<void(Extents&)> change) {
+  return [=](const Extents& i) {
+    Extents o = i;
+    change(o);
+    return o;
+  };
+}
+
+std::vector<Case> cases() {
+  const Shape s{5, 7}, t{4, 6, 3};
+  const auto shift = [](int d, std::int64_t by, std::int64_t n) {
+    return at([=](Extents& i) { i[d] = ((i[d] - by) % n + n) % n; });
+  };
+  return {
+      DTENSOR_CASE("reshape", s, reshape(x, {7, 5}), (Shape{7, 5}), regrouped(s, {7, 5})),
+      DTENSOR_CASE("reshape -1", t, reshape(x, {8, -1}), (Shape{8, 9}), regrouped(t, {8, 9})),
+      DTENSOR_CASE("reshape 12, 6", t, reshape(x, {12, 6}), (Shape{12, 6}), regrouped(t, {12, 6})),
+      DTENSOR_CASE("reshape 2,2,3,2,3", t, reshape(x, {2, 2, 3, 2, 3}), (Shape{2, 2, 3, 2, 3}),
+                   regrouped(t, {2, 2, 3, 2, 3})),
+      DTENSOR_CASE("reshape of none", (Shape{0, 4}), reshape(x, {2, 0}), (Shape{2, 0}),
+                   regrouped({0, 4}, {2, 0})),
+      DTENSOR_CASE("flatten", t, flatten(x), (Shape{72}), regrouped(t, {72})),
+      DTENSOR_CASE("flatten 1", t, flatten(x, 1), (Shape{4, 18}), regrouped(t, {4, 18})),
+      DTENSOR_CASE("flatten 0 1", t, flatten(x, 0, -2), (Shape{24, 3}), regrouped(t, {24, 3})),
+      DTENSOR_CASE("flatten of 0-d", (Shape{}), flatten(x), (Shape{1}), regrouped({}, {1})),
+      DTENSOR_CASE("flatten transposed", s, flatten(transpose(x, 0, 1)), (Shape{35}),
+                   ([](const Extents& i) {
+                     return Extents{i[0] % 5, i[0] / 5};
+                   })),
+      DTENSOR_CASE("permute", t, permute(x, {2, -3, 1}), (Shape{3, 4, 6}), ([](const Extents& i) {
+                     return Extents{i[1], i[2], i[0]};
+                   })),
+      DTENSOR_CASE("movedim", t, movedim(x, {0}, {2}), (Shape{6, 3, 4}), ([](const Extents& i) {
+                     return Extents{i[2], i[0], i[1]};
+                   })),
+      DTENSOR_CASE("movedim 2", t, movedim(x, {2, 0}, {0, 1}), (Shape{3, 4, 6}),
+                   ([](const Extents& i) {
+                     return Extents{i[1], i[2], i[0]};
+                   })),
+      DTENSOR_CASE("unsqueeze", s, unsqueeze(x, 1), (Shape{5, 1, 7}), ([](const Extents& i) {
+                     return Extents{i[0], i[2]};
+                   })),
+      DTENSOR_CASE("unsqueeze -1", s, unsqueeze(x, -1), (Shape{5, 7, 1}), ([](const Extents& i) {
+                     return Extents{i[0], i[1]};
+                   })),
+      DTENSOR_CASE("squeeze", (Shape{1, 5, 1, 3}), squeeze(x), (Shape{5, 3}),
+                   ([](const Extents& i) {
+                     return Extents{0, i[0], 0, i[1]};
+                   })),
+      DTENSOR_CASE("squeeze 2", (Shape{1, 5, 1, 3}), squeeze(x, 2), (Shape{1, 5, 3}),
+                   ([](const Extents& i) {
+                     return Extents{i[0], i[1], 0, i[2]};
+                   })),
+      DTENSOR_CASE("squeeze to 0-d", (Shape{1, 1}), squeeze(x), (Shape{}),
+                   [](const Extents&) {
+                     return Extents{0, 0};
+                   }),
+      DTENSOR_CASE("expand", (Shape{3, 1}), expand(x, {2, 3, 4}), (Shape{2, 3, 4}),
+                   ([](const Extents& i) {
+                     return Extents{i[1], 0};
+                   })),
+      DTENSOR_CASE("expand flatten", (Shape{3, 1}), flatten(expand(x, {-1, 4})), (Shape{12}),
+                   ([](const Extents& i) {
+                     return Extents{i[0] / 4, 0};
+                   })),
+      DTENSOR_CASE("narrow", s, narrow(x, 1, 2, 4), (Shape{5, 4}),
+                   at([](Extents& i) { i[1] += 2; })),
+      DTENSOR_CASE("narrow both", s, narrow(narrow(x, 0, 1, 3), 1, -3, 2), (Shape{3, 2}),
+                   at([](Extents& i) {
+                     i[0] += 1;
+                     i[1] += 4;
+                   })),
+      DTENSOR_CASE("narrow to none", s, narrow(x, 0, 5, 0), (Shape{0, 7}), at([](Extents&) {})),
+      DTENSOR_CASE("slice", s, slice(x, 1, 1, -1, 2), (Shape{5, 3}),
+                   at([](Extents& i) { i[1] = 1 + 2 * i[1]; })),
+      DTENSOR_CASE("slice 3", (Shape{17}), slice(x, 0, 1, 100, 3), (Shape{6}),
+                   at([](Extents& i) { i[0] = 1 + 3 * i[0]; })),
+      DTENSOR_CASE("slice of a slice", (Shape{17}), slice(slice(x, 0, 1, 100, 2), 0, 2, 8, 3),
+                   (Shape{2}), at([](Extents& i) { i[0] = 5 + 6 * i[0]; })),
+      DTENSOR_CASE("select 0", s, select(x, 0, 3), (Shape{7}), ([](const Extents& i) {
+                     return Extents{3, i[0]};
+                   })),
+      DTENSOR_CASE("select -1", t, select(x, 1, -1), (Shape{4, 3}), ([](const Extents& i) {
+                     return Extents{i[0], 5, i[1]};
+                   })),
+      DTENSOR_CASE("select to 0-d", (Shape{5}), select(x, 0, 2), (Shape{}),
+                   [](const Extents&) { return Extents{2}; }),
+      DTENSOR_CASE("split", s, split(x, 3, 1)[1], (Shape{5, 3}), at([](Extents& i) { i[1] += 3; })),
+      DTENSOR_CASE("split sizes", s, split(x, Dims{2, 0, 3})[2], (Shape{3, 7}),
+                   at([](Extents& i) { i[0] += 2; })),
+      DTENSOR_CASE("chunk", s, chunk(x, 3, 1).back(), (Shape{5, 1}),
+                   at([](Extents& i) { i[1] += 6; })),
+      DTENSOR_CASE("repeat", s, repeat(x, {2, 3, 1}), (Shape{2, 15, 7}), ([](const Extents& i) {
+                     return Extents{i[1] % 5, i[2]};
+                   })),
+      DTENSOR_CASE("repeat 2", s, repeat(x, {2, 3}), (Shape{10, 21}), ([](const Extents& i) {
+                     return Extents{i[0] % 5, i[1] % 7};
+                   })),
+      DTENSOR_CASE("repeat 0", s, repeat(x, {2, 0}), (Shape{10, 0}), at([](Extents&) {})),
+      DTENSOR_CASE("cat 0", s, cat({x, narrow(x, 0, 1, 3), x}), (Shape{13, 7}),
+                   ([](const Extents& i) {
+                     return Extents{i[0] < 5 ? i[0] : i[0] < 8 ? i[0] - 4 : i[0] - 8, i[1]};
+                   })),
+      DTENSOR_CASE("cat -1", s, cat({narrow(x, 1, 2, 2), x}, -1), (Shape{5, 9}),
+                   ([](const Extents& i) {
+                     return Extents{i[0], i[1] < 2 ? i[1] + 2 : i[1] - 2};
+                   })),
+      DTENSOR_CASE("stack 1", s, stack({x, flip(x, {0})}, 1), (Shape{5, 2, 7}),
+                   ([](const Extents& i) {
+                     return Extents{i[1] == 0 ? i[0] : 4 - i[0], i[2]};
+                   })),
+      DTENSOR_CASE("flip", s, flip(x, {0, -1}), s, at([](Extents& i) {
+                     i[0] = 4 - i[0];
+                     i[1] = 6 - i[1];
+                   })),
+      DTENSOR_CASE("flip of 1", (Shape{1, 3}), flip(x, {0}), (Shape{1, 3}), at([](Extents&) {})),
+      DTENSOR_CASE("roll 1", s, roll(x, {3}, {1}), s, shift(1, 3, 7)),
+      DTENSOR_CASE("roll 0 and 1", s, roll(x, {-2, 15}, {0, 1}), s,
+                   ([shift](const Extents& i) { return shift(1, 15, 7)(shift(0, -2, 5)(i)); })),
+      DTENSOR_CASE("roll all", s, roll(x, {9}), s,
+                   ([s](const Extents& i) { return unlinear((linear(i, s) - 9 + 35) % 35, s); })),
+      DTENSOR_CASE("pad", s, pad(x, {1, 2}), (Shape{5, 10}), ([](const Extents& i) {
+                     return i[1] < 1 || i[1] > 7 ? Extents{} : Extents{i[0], i[1] - 1};
+                   })),
+      DTENSOR_CASE("pad -2", s, pad(x, {0, -3, 4, 1}, -2), (Shape{10, 4}), ([](const Extents& i) {
+                     return i[0] < 4 || i[0] > 8 ? Extents{} : Extents{i[0] - 4, i[1]};
+                   }),
+                   -2.0),
+      DTENSOR_CASE("pad cut", s, pad(x, {0, 0, -1, -2}), (Shape{2, 7}),
+                   at([](Extents& i) { i[0] += 1; })),
+      DTENSOR_CASE(
+          "pad none", (Shape{0, 2}), pad(x, {0, 0, 2, 1}, 1), (Shape{3, 2}),
+          [](const Extents&) { return Extents{}; }, 1.0),
+  };
+}
+
+Array expected(const Array& x, const Case& c) {
+  Array result(c.result, c.fill);
+  for_each_index(c.result, [&](const Extents& i) {
+    const Extents origin = c.origin(i);
+    if (origin.size() == x.shape.size()) result.at(i) = x.at(origin);
+  });
+  return result;
+}
+
+TEST(Shape, LocalTensors) {
+  Numbers numbers(1);
+  for (const Case& c : cases()) {
+    const Array x = numbers.array(c.shape);
+    const Tensor result = c.local(Tensor::from_vector(x.values, x.shape));
+    EXPECT_EQ(result.shape(), c.result) << c.name;
+    EXPECT_EQ(result.to_vector<double>(), expected(x, c).values) << c.name;
+    // Of each element size.
+    for (DType dtype : {DType::complex128, DType::float32, DType::bfloat16, DType::int8}) {
+      const Tensor converted = c.local(Tensor::from_vector(x.values, x.shape).to(dtype));
+      EXPECT_EQ(converted.to(DType::float64).to_vector<double>(),
+                Tensor::from_vector(expected(x, c).values, c.result)
+                    .to(dtype)
+                    .to(DType::float64)
+                    .to_vector<double>())
+          << c.name << " " << to_string(dtype);
+    }
+  }
+}
+
+void check(const DeviceMesh& mesh) {
+  Numbers numbers(2);
+  for (const Case& c : cases()) {
+    const Array x = numbers.array(c.shape);
+    const Array y = expected(x, c);
+    for (const Layout& layout : sample_layouts(c.shape, mesh, numbers)) {
+      const DTensor dx = place(x, mesh, layout);
+      const DTensor result = c.global(dx);
+      ASSERT_LT(error_of(result, y), 1e-12)
+          << c.name << " of " << to_string(layout) << " gave " << to_string(result.placements());
+    }
+  }
+}
+TEST(Shape, OneMeshDimension) { check(flat_mesh()); }
+TEST(Shape, TwoMeshDimensions) { check(square_mesh()); }
+
+// Views never communicate, and share memory.
+TEST(Shape, ViewsShareMemoryAndDoNotCommunicate) {
+  const DeviceMesh mesh = flat_mesh();
+  Numbers numbers(4);
+  const Array x = numbers.array({5, 6});
+  for (const Layout& layout : sample_layouts({5, 6}, mesh, numbers)) {
+    const DTensor dx = place(x, mesh, layout);
+    const auto quiet = [&](const char* name, const DTensor& y, int events) {
+      EXPECT_EQ(events, 0) << name << " of " << to_string(layout);
+      EXPECT_EQ(y.to_local().storage(), dx.to_local().storage())
+          << name << " of " << to_string(layout);
+    };
+    const Communication communication;
+    // Where no placements describe a part of a strided shard, it is moved.
+    const bool strided = layout.placement(0).is_shard() && layout.placement(0).split_factor() > 1;
+    quiet("permute", permute(dx, {1, 0}), communication.count);
+    quiet("unsqueeze", unsqueeze(dx, 1), communication.count);
+    quiet("squeeze", squeeze(unsqueeze(dx, 0)), communication.count);
+    quiet("expand", expand(dx, {3, 5, 6}), communication.count);
+    quiet("view", view(dx, {1, 5, 6}), communication.count);
+    if (strided) continue;
+    if (!layout.placement(0).is_shard(1)) quiet("view", view(dx, {30}), communication.count);
+    quiet("narrow", narrow(dx, 0, 1, 3), communication.count);
+    quiet("narrow", narrow(dx, 1, 1, 4), communication.count);
+    quiet("select", select(dx, 0, 2), communication.count);
+    quiet("select", select(dx, 1, 5), communication.count);
+    quiet("split", split(dx, 2)[1], communication.count);
+    quiet("chunk", chunk(dx, 2, 1)[1], communication.count);
+    quiet("slice", slice(dx, 0, 1, 5, 2), communication.count);
+    quiet("slice", slice(dx, 1, 0, 6, 3), communication.count);
+    // Written through the view.
+    if (dx.layout().has_partial()) continue;
+    narrow(dx, 0, 1, 3).to_local().fill(9);
+    Array y = x;
+    for_each_index({3, 6}, [&](const Extents& i) { y.at({i[0] + 1, i[1]}) = 9; });
+    EXPECT_EQ(error_of(dx, y), 0);
+  }
+}
+
+TEST(Shape, ViewThrowsWhereElementsWouldMove) {
+  const DeviceMesh mesh = flat_mesh();
+  const DTensor x = place(Numbers(5).array({12, 8}), mesh, Placements{Shard(1)});
+  if (mesh.size() == 1) {
+    EXPECT_EQ(view(x, {16, 6}).shape(), (Shape{16, 6}));
+    return;
+  }
+  const Communication communication;
+  try {
+    view(x, {16, 6});
+    FAIL();
+  } catch (const LayoutError& e) {
+    EXPECT_EQ(e.function(), "view");
+    EXPECT_NE(std::string(e.what()).find("reshape"), std::string::npos) << e.what();
+    EXPECT_NE(e.given().find("[S(1)]"), std::string::npos);
+    EXPECT_EQ(e.expected().find("[S(1)]"), std::string::npos);
+  }
+  EXPECT_EQ(communication.count, 0);
+  const DTensor y = reshape(x, {16, 6});
+  EXPECT_EQ(communication.count, 1);
+  EXPECT_EQ(communication.operation, "reshape");
+  EXPECT_EQ(to_string(y.placements()), "[S(0)]");
+  const DTensor t = transpose(place(Numbers(5).array({6, 4}), mesh, Placements{Shard(0)}), 0, 1);
+  EXPECT_THROW(view(t, {24}), Error);
+}
+
+// What moves is not more than what is needed: bytes that all ranks send.
+TEST(Shape, MovesNoMoreThanNeeded) {
+  const DeviceMesh mesh = flat_mesh();
+  const std::int64_t n = mesh.size();
+  if (n == 1) return;
+  class Bytes : public Observer {
+   public:
+    Bytes() { add_observer(*this); }
+    ~Bytes() override { remove_observer(*this); }
+    void on_event(const Event& event) override { sent += event.bytes_sent; }
+    std::int64_t sent = 0;
+  };
+  const DTensor x = place(Numbers(6).array({4 * n, 3}), mesh, Placements{Shard(0)});
+  const auto bytes = [&](const auto& f) {
+    const Bytes observer;
+    const Communication communication;
+    f();
+    EXPECT_EQ(communication.count, 1);
+    return observer.sent;
+  };
+  EXPECT_EQ(bytes([&] { roll(x, {1}, {0}); }), 1 * 3 * 8);
+  EXPECT_EQ(bytes([&] { roll(x, {-3}, {0}); }), 3 * 3 * 8);
+  const bool middle = n % 2 == 1 && mesh.local_rank(0) == n / 2;
+  EXPECT_EQ(bytes([&] { flip(x, {0}); }), middle ? 0 : 4 * 3 * 8);
+  const Communication none;
+  roll(x, {2}, {1});
+  flip(x, {1});
+  pad(x, {3, 1});
+  repeat(x, {2, 2});
+  cat({x, x}, 1);
+  stack({x, x});
+  slice(x, 0, 1, 100, 2);
+  EXPECT_EQ(none.count, 0);
+}
+
+// Row O16 of the known cases.
+TEST(Shape, StackKeepsTheShards) {
+  const DeviceMesh mesh = flat_mesh();
+  const DTensor x = place(Numbers(7).array({8, 8}), mesh, Placements{Shard(1)});
+  for (std::int64_t dim : {0, 1}) {
+    const DTensor y = stack({x, x}, dim);
+    EXPECT_EQ(to_string(y.placements()), "[S(2)]");
+    EXPECT_EQ(y.shape(), dim == 0 ? (Shape{2, 8, 8}) : (Shape{8, 2, 8}));
+  }
+}
+
+TEST(Shape, PlacementsOfResults) {
+  const DeviceMesh mesh = flat_mesh();
+  if (mesh.size() != 4) return;
+  const DTensor x = place(Numbers(8).array({8, 6}), mesh, Placements{Shard(0)});
+  EXPECT_EQ(to_string(narrow(x, 0, 1, 4).placements()), "[S(0,[1, 2, 1, 0])]");
+  EXPECT_EQ(to_string(select(x, 0, 5).placements()), "[S(0,[0, 0, 6, 0])]");
+  EXPECT_EQ(to_string(repeat(x, {3, 1}).placements()), "[SS(0,3)]");
+  EXPECT_EQ(to_string(slice(x, 0, 0, 8, 2).placements()), "[S(0)]");
+  EXPECT_EQ(to_string(cat({x, x}).placements()), "[S(0)]");
+  const DTensor p = place(Numbers(8).array({8, 6}), mesh, Placements{Partial()});
+  EXPECT_EQ(to_string(pad(p, {1, 1}).placements()), "[P]");
+  EXPECT_EQ(to_string(pad(p, {1, 1}, 2).placements()), "[R]");
+  EXPECT_EQ(to_string(cat({p, p}).placements()), "[P]");
+  EXPECT_EQ(to_string(cat({x, p}).placements()), "[S(0)]");
+}
+
+// Cat of inputs that are placed differently.
+TEST(Shape, CatOfAnyPlacements) {
+  for (const DeviceMesh& mesh : {flat_mesh(), square_mesh()}) {
+    Numbers numbers(9);
+    const Array x = numbers.array({5, 3}), y = numbers.array({4, 3});
+    Array both({9, 3});
+    for_each_index(both.shape, [&](const Extents& i) {
+      both.at(i) = i[0] < 5 ? x.at(i) : y.at({i[0] - 5, i[1]});
+    });
+    for (const Layout& lx : sample_layouts(x.shape, mesh, numbers, 8)) {
+      for (const Layout& ly : sample_layouts(y.shape, mesh, numbers, 8)) {
+        const DTensor result = cat({place(x, mesh, lx), place(y, mesh, ly)});
+        ASSERT_LT(error_of(result, both), 1e-12) << to_string(lx) << " and " << to_string(ly);
+      }
+    }
+  }
+}
+
+TEST(Shape, RanksThatDifferAllThrow) {
+  const DeviceMesh mesh = flat_mesh();
+  if (mesh.size() == 1) return;
+  const DTensor x = place(Numbers(12).array({12, 6}), mesh, Placements{Shard(0)});
+  EXPECT_THROW(roll(x, {1 + mesh.local_rank(0)}, {0}), MismatchError);
+  EXPECT_EQ(roll(x, {2}, {0}).shape(), x.shape());
+}
+
+TEST(Shape, RanksOutsideOfTheMesh) {
+  if (Runtime::size() < 3) return;
+  const DeviceMesh mesh = DeviceMesh::from_ranks({2, 0}, {2});
+  const Array x = Numbers(10).array({5, 6});
+  const DTensor dx = mesh.is_member() ? place(x, mesh, Placements{Shard(0)})
+                                      : distribute_tensor(Tensor::from_vector(x.values, x.shape),
+                                                          mesh, {Shard(0)}, std::nullopt);
+  for (const DTensor& y : {flip(dx, {0}), roll(dx, {2}, {0}), reshape(dx, {6, 5}),
+                           narrow(dx, 0, 1, 3), pad(dx, {0, 0, 1, 1}), cat({dx, dx}),
+                           select(dx, 0, 1), expand(dx, {2, 5, 6}), repeat(dx, {2, 2})}) {
+    const Tensor full = y.full_tensor();
+    EXPECT_EQ(full.numel(), mesh.is_member() ? y.numel() : 0);
+  }
+}
+
+TEST(Shape, Errors) {
+  const DeviceMesh mesh = flat_mesh();
+  const DTensor x = place(Numbers(11).array({5, 6}), mesh, Placements{Shard(0)});
+  const Communication communication;
+  EXPECT_THROW(view(x, {4, 7}), ValueError);
+  EXPECT_THROW(view(x, {-1, -1}), ValueError);
+  EXPECT_THROW(view(x, {-2, 15}), ValueError);
+  EXPECT_THROW(reshape(x, {0, -1}), ValueError);
+  EXPECT_THROW(flatten(x, 1, 0), ValueError);
+  EXPECT_THROW(flatten(x, 2), IndexError);
+  EXPECT_THROW(unflatten(x, 1, {4, 2}), ValueError);
+  EXPECT_THROW(permute(x, {0}), ValueError);
+  EXPECT_THROW(permute(x, {0, 0}), ValueError);
+  EXPECT_THROW(movedim(x, {0, 1}, {0}), ValueError);
+  EXPECT_THROW(expand(x, {5, 7}), ValueError);
+  EXPECT_THROW(expand(x, {6}), ValueError);
+  EXPECT_THROW(narrow(x, 0, 3, 3), IndexError);
+  EXPECT_THROW(narrow(x, 0, -6, 1), IndexError);
+  EXPECT_THROW(slice(x, 0, 0, 5, 0), ValueError);
+  EXPECT_THROW(select(x, 1, 6), IndexError);
+  EXPECT_THROW(split(x, 0), ValueError);
+  EXPECT_THROW(split(x, Dims{2, 2}), ValueError);
+  EXPECT_THROW(chunk(x, 0), ValueError);
+  EXPECT_THROW(repeat(x, {2}), ValueError);
+  EXPECT_THROW(repeat(x, {2, -1}), ValueError);
+  EXPECT_THROW(cat(std::vector<DTensor>{}), ValueError);
+  EXPECT_THROW(cat({x, transpose(x, 0, 1)}), ValueError);
+  EXPECT_THROW(cat({x, DTensor(mesh, x.layout(), x.to_local().to(DType::int8))}), TypeError);
+  EXPECT_THROW(stack({x, narrow(x, 0, 0, 4)}), ValueError);
+  EXPECT_THROW(flip(x, {0, 0}), ValueError);
+  EXPECT_THROW(roll(x, {1, 2}, {0}), ValueError);
+  EXPECT_THROW(pad(x, {1}), ValueError);
+  EXPECT_THROW(pad(x, {-4, -4}), ValueError);
+  EXPECT_EQ(communication.count, 0);
+}
+
+}  // namespace
+}  // namespace dtensor
