@@ -3,6 +3,7 @@
 
 #include "dtensor/ops/dispatch.hpp"
 #include "dtensor/ops/local/matmul.hpp"
+#include "dtensor/ops/local/reduction.hpp"
 #include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/promotion.hpp"
 #include "dtensor/ops/reduction.hpp"
@@ -123,9 +124,9 @@ Rearrangement::Rearrangement(const std::string& input, const std::string& output
            input.size() == output.size() ? moves_elements() : in_the_only_input()),
       sums(input.size() != output.size()) {
   std::string left;
-  for (char c : input) {
-    summed.push_back(!has(output, c));
-    if (!summed.back()) left += c;
+  for (std::size_t d = 0; d < input.size(); ++d) {
+    summed[d] = !has(output, input[d]);
+    if (!summed[d]) left += input[d];
   }
   for (char c : output) order.push_back(position(left, c));
 }

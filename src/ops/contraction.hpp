@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtensor/distributed/dtensor.hpp"
+#include "dtensor/ops/dims.hpp"
 #include "dtensor/ops/rule.hpp"
 
 namespace dtensor::detail {
@@ -32,7 +33,7 @@ struct Rearrangement {
   Rearrangement(const std::string& input, const std::string& output);
 
   Rule rule;
-  std::vector<bool> summed;
+  DimSet summed;
   bool sums;
   std::vector<std::int64_t> order;  ///< of the dimensions that are left
 };

@@ -27,14 +27,11 @@ DTensor reduce(const char* function, const DTensor& a, DimSet dims, bool keepdim
   return dispatch({function, rule, result}, {a}, [&](Locals x) { return kernel(x[0]); });
 }
 
-DType real_dtype(DType dtype) {
-  if (dtype == DType::complex128) return DType::float64;
-  return dtype == DType::complex64 ? DType::float32 : fractional_dtype(dtype);
-}
+DType norm_dtype(DType dtype) { return real_dtype(fractional_dtype(dtype)); }
 
 // What norms with a root are summed up as.
 DType power_sum_dtype(DType dtype) {
-  return size_of(real_dtype(dtype)) == 2 ? DType::float32 : real_dtype(dtype);
+  return size_of(norm_dtype(dtype)) == 2 ? DType::float32 : norm_dtype(dtype);
 }
 
 void check_norm(double p, const Shape& shape, DimSet dims) {
@@ -128,13 +125,13 @@ DTensor count_nonzero(const char* function, const DTensor& a, DimSet dims, bool 
 
 Tensor norm(const Tensor& a, double p, DimSet dims, bool keepdim) {
   check_norm(p, a.shape(), dims);
-  if (p == 0) return zero_norm(a, dims, keepdim, real_dtype(a.dtype()));
+  if (p == 0) return zero_norm(a, dims, keepdim, norm_dtype(a.dtype()));
   return power_sum(a.to(fractional_dtype(a.dtype())), dims, keepdim, p, true);
 }
 
 DTensor norm(const DTensor& a, double p, DimSet dims, bool keepdim) {
   check_norm(p, a.shape(), dims);
-  const DType fraction = fractional_dtype(a.dtype()), result = real_dtype(a.dtype());
+  const DType fraction = fractional_dtype(a.dtype()), result = norm_dtype(a.dtype());
   const auto contributions = [&](ReduceOp reduction) {
     return reduce("norm", a, dims, keepdim, result, reduction, 0, [&](const Tensor& x) {
       return p == 0 ? zero_norm(x, dims, keepdim, result)

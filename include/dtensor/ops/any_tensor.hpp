@@ -13,6 +13,13 @@ namespace dtensor {
 template <class T>
 concept AnyTensor = std::same_as<T, Tensor> || std::same_as<T, DTensor>;
 
+/// Values and where they are, from operators that find or order elements along a dimension.
+template <AnyTensor T>
+struct ValuesAndIndices {
+  T values;
+  T indices;  ///< int64, along the dimension of the whole tensor
+};
+
 namespace detail {
 /// Throws `TypeError` naming `function`, with the way out: a plain tensor does not say which part
 /// of a global tensor it is, so that together with a DTensor it is an error.

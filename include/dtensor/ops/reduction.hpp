@@ -17,13 +17,6 @@
 
 namespace dtensor {
 
-/// Values and where they are, from operators that find elements along a dimension.
-template <AnyTensor T>
-struct ValuesAndIndices {
-  T values;
-  T indices;  ///< int64, along the dimension of the whole tensor
-};
-
 namespace detail {
 
 #define DTENSOR_REDUCTION(name)                                               \

@@ -14,13 +14,6 @@
 
 namespace dtensor {
 
-/// Values, and for each the index that it had along the sorted dimension.
-template <AnyTensor T>
-struct ValuesAndIndices {
-  T values;
-  T indices;
-};
-
 /// The elements in order along `dim`. On a DTensor the result has the placements of the input.
 /// Along a sharded dimension, ranks exchange elements so that each sorts whole lines, if there are
 /// enough lines for all; else they agree on splitters (a sample sort): an element is sent three
