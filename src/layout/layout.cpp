@@ -117,6 +117,15 @@ bool Layout::equal(const Layout& other) const noexcept {
          (a.grid == b.grid || *a.grid == *b.grid);
 }
 
+Layout Layout::without_partial() const {
+  if (!has_partial()) return *this;
+  Placements reduced = placements();
+  for (Placement& p : reduced) {
+    if (p.is_partial()) p = Replicate();
+  }
+  return with_placements(std::move(reduced), shard_order());
+}
+
 ShardOrder Layout::shard_order() const {
   ShardOrder order;
   for (int d = 0; d < shape().size(); ++d) {

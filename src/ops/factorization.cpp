@@ -71,7 +71,7 @@ Tensor cholesky(const Tensor& a) {
 DTensor cholesky(const DTensor& a) {
   check_square("cholesky", a.dtype(), a.shape());
   const DeviceMesh& mesh = a.device_mesh();
-  const Layout layout = without_partial(a.layout());
+  const Layout layout = a.layout().without_partial();
   if (!mesh.is_member()) return empty_part(mesh, layout, a.dtype());
   if (is_replicated(a.layout())) return DTensor(mesh, layout, cholesky(a.to_local()));
   const RowBlocks rows("cholesky", a);

@@ -97,7 +97,7 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
     return with_whole_matrix(
         name, a, b, [&](const Tensor& x, const Tensor& y) { return solve_whole(x, y, options); });
   }
-  const Layout layout = without_partial(b.layout());
+  const Layout layout = b.layout().without_partial();
   if (!mesh.is_member()) return empty_part(mesh, layout, b.dtype());
   const RowBlocks rows(name, a);
   const bool transposed = options.op != MatrixOp::none;
@@ -117,7 +117,7 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
   substitute(rows, matrix, x, options.upper != transposed, options.unit_diagonal);
   if (b.dim() == 2) return rows.give(x, b.shape(), mesh, layout);
   const DTensor column = as_matrix(b);
-  const DTensor solution = rows.give(x, column.shape(), mesh, without_partial(column.layout()));
+  const DTensor solution = rows.give(x, column.shape(), mesh, column.layout().without_partial());
   return DTensor(mesh, layout, solution.to_local().reshape({solution.to_local().shape()[0]}));
 }
 

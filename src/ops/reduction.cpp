@@ -148,7 +148,7 @@ DTensor norm(const DTensor& a, double p, DimSet dims, bool keepdim) {
   const DTensor sums = wrap(operation, mesh, ready.output, [&] {
     return power_sum(ready.inputs[0].to_local().to(fraction), dims, keepdim, p, whole);
   });
-  const Layout layout = without_partial(ready.output);
+  const Layout layout = ready.output.without_partial();
   const DTensor total = whole ? sums
                               : redistribute(sums, mesh, layout, false, "norm",
                                              "the root of a sum needs the whole sum");
@@ -182,7 +182,7 @@ bool close(const char* function, const DTensor& a, const DTensor& b, double rtol
       operation, {a, b}, [&](Locals x) { return differ(x[0], x[1], rtol, atol, equal_nan); });
   const DeviceMesh& mesh = a.device_mesh();
   if (!mesh.is_member()) return true;
-  return !redistribute(differs, mesh, without_partial(differs.layout()), false, function,
+  return !redistribute(differs, mesh, differs.layout().without_partial(), false, function,
                        "every rank gets the answer")
               .to_local()
               .item<bool>();

@@ -37,7 +37,7 @@ class Merged {
         dims_(dims),
         keepdim_(keepdim),
         reducing_(reducing_mesh_dims(ready_.output)),
-        layout_(without_partial(ready_.output)) {
+        layout_(ready_.output.without_partial()) {
     if (keepdim) layout_ = with_unit_dims(layout_, dims);
   }
 

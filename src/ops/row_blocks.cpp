@@ -100,15 +100,6 @@ Tensor RowBlocks::gather_from(std::int64_t begin, const Tensor& rows) const {
   return ordered;
 }
 
-Layout without_partial(const Layout& layout) {
-  if (!layout.has_partial()) return layout;
-  Placements placements = layout.placements();
-  for (Placement& p : placements) {
-    if (p.is_partial()) p = Replicate();
-  }
-  return layout.with_placements(placements, layout.shard_order());
-}
-
 bool is_replicated(const Layout& layout) {
   for (int m = 0; m < layout.grid()->dim(); ++m) {
     if (!layout.placement(m).is_replicate() && layout.grid()->size(m) > 1) return false;

@@ -52,8 +52,6 @@ class RowBlocks {
   std::vector<RowBlock> blocks_;
 };
 
-/// The placements of a tensor with contributions reduced.
-Layout without_partial(const Layout& layout);
 /// Whether every rank of the mesh has all values.
 bool is_replicated(const Layout& layout);
 /// What a rank outside of the mesh holds.

@@ -41,7 +41,7 @@ Layout states_layout(const Layout& output, std::int64_t rows) {
     to.push_back(d + 1);
   }
   const std::vector<int> reducing = reducing_mesh_dims(output);
-  return without_partial(renumbered(output, shape, to, reducing));
+  return renumbered(output, shape, to, reducing).without_partial();
 }
 
 // The same with another placement along the mesh dimensions that split dimension 0.
@@ -88,15 +88,6 @@ std::vector<Extents> peers(const ProcessGrid& grid, const std::vector<int>& mesh
     result = std::move(finer);
   }
   return result;
-}
-
-Layout without_partial(const Layout& layout) {
-  if (!layout.has_partial()) return layout;
-  Placements placements = layout.placements();
-  for (Placement& p : placements) {
-    if (p.is_partial()) p = Replicate();
-  }
-  return layout.with_placements(placements, layout.shard_order());
 }
 
 Layout with_unit_dims(const Layout& layout, DimSet reduced) {

@@ -20,8 +20,6 @@ std::vector<int> reducing_mesh_dims(const Layout& output);
 std::vector<Extents> peers(const ProcessGrid& grid, const std::vector<int>& mesh_dims,
                            const Extents& coordinate);
 
-/// `layout` with Replicate for every Partial.
-Layout without_partial(const Layout& layout);
 /// The layout of a tensor whose reduced dimensions are kept with extent 1.
 Layout with_unit_dims(const Layout& layout, DimSet reduced);
 /// The layout of what is reduced over `dims`, which are dropped: Partial over the mesh dimensions

@@ -66,6 +66,8 @@ class Layout {
   Layout with_placements(Placements placements, const ShardOrder& order = {}) const {
     return Layout(shape(), grid(), std::move(placements), order);
   }
+  /// The same layout with Replicate for every Partial.
+  Layout without_partial() const;
 
   std::size_t hash() const noexcept { return impl_->hash; }
   friend bool operator==(const Layout& a, const Layout& b) noexcept {
