@@ -569,10 +569,12 @@ TEST(Pointwise, StridesSizesAndConversions) {
           const Tensor v = dtype == DType::float64 ? v0 : v0.to(dtype);
           const Values out = doubles(u - v);
           const Values with_row = has_row ? doubles(u - row.to(dtype)) : Values();
+          const Values with_column = doubles(u - v.narrow(1, 0, 1));
           for (std::size_t i = 0; i < a.size(); ++i) {
+            const std::size_t in_row = i % static_cast<std::size_t>(shape[1]);
+            ASSERT_EQ(with_column[i], a[i] - b[i - in_row]) << to_string(shape) << " " << i;
             ASSERT_EQ(out[i], a[i] - b[i]) << to_string(shape) << " " << i;
-            ASSERT_EQ(with_row[i], a[i] - b[i % static_cast<std::size_t>(shape[1])])
-                << to_string(shape) << " " << i;
+            ASSERT_EQ(with_row[i], a[i] - b[in_row]) << to_string(shape) << " " << i;
           }
         }
       }
