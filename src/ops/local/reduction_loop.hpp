@@ -58,14 +58,15 @@ inline constexpr bool is_scalar_reduction = requires(const Op& op, typename Op::
   op.load(v);
 };
 
+// Where elements are loaded as they are: converting them twice would cost more than it saves.
 template <class Op>
-inline constexpr bool has_join_numbers = requires(const Op& op, typename Op::State s) {
+inline constexpr bool has_join_numbers = false;
+template <class Op>
+requires std::is_same_v<typename Op::State, typename Op::Value> &&
+    requires(const Op& op, typename Op::State s) {
   op.join_numbers(s, s);
-};
-
-/// Whether sums tell that there is a NaN.
-template <class State>
-inline constexpr bool may_be_nan = !std::is_integral_v<State>;
+}
+inline constexpr bool has_join_numbers<Op> = true;
 
 /// Reduces up to `chunk_size` elements in independent parts.
 inline constexpr std::int64_t chunk_size = 1024;
@@ -86,42 +87,32 @@ typename Op::State reduce_chunk(const Op& op, const typename Op::Value* x, std::
   return partial[0];
 }
 
-/// The same with `join_numbers`: plain loops over four quarters, then over halves, which compilers
-/// make vector code of. Returns false where there may be a NaN.
+/// The same with `join_numbers`; a sum, made while the elements are in cache, tells whether there
+/// may be a NaN. Returns false where there may.
 template <class Op>
 bool reduce_numbers(const Op& op, const typename Op::Value* x, std::int64_t count,
                     typename Op::State& total) {
   using State = typename Op::State;
-  constexpr bool checks = may_be_nan<State>;
-  State best[chunk_size / 4];
-  State sums[checks ? chunk_size / 4 : 1];
-  const std::int64_t quarter = count / 4;
-  for (std::int64_t i = 0; i < quarter; ++i) {
-    State a = op.load(x[i]), b = op.load(x[i + quarter]);
-    const State c = op.load(x[i + 2 * quarter]), d = op.load(x[i + 3 * quarter]);
-    if constexpr (checks) sums[i] = (a + b) + (c + d);
-    op.join_numbers(a, c);
-    op.join_numbers(b, d);
-    op.join_numbers(a, b);
-    best[i] = a;
+  constexpr int parts = 8;
+  State partial[parts], sums[parts] = {};
+  for (int k = 0; k < parts; ++k) partial[k] = op.identity();
+  std::int64_t i = 0;
+  for (; i + parts <= count; i += parts) {
+    for (int k = 0; k < parts; ++k) op.join_numbers(partial[k], op.load(x[i + k]));
   }
-  std::int64_t width = quarter;
-  for (; width > lanes; width -= width / 2) {
-    const std::int64_t half = width / 2, other = width - half;
-    for (std::int64_t i = 0; i < half; ++i) op.join_numbers(best[i], best[other + i]);
-    if constexpr (checks) {
-      for (std::int64_t i = 0; i < half; ++i) sums[i] += sums[other + i];
-    }
+  for (std::int64_t j = 0; j < i; j += parts) {
+    for (int k = 0; k < parts; ++k) sums[k] += op.load(x[j + k]);
   }
-  total = op.identity();
-  State sum = State(0);
-  const auto join = [&](const State& value, const State& check) {
-    op.join_numbers(total, value);
-    if constexpr (checks) sum += check;
-  };
-  for (std::int64_t i = 0; i < width; ++i) join(best[i], sums[checks ? i : 0]);
-  for (std::int64_t i = 4 * quarter; i < count; ++i) join(op.load(x[i]), op.load(x[i]));
-  return sum == sum;
+  for (; i < count; ++i) {
+    op.join_numbers(partial[0], op.load(x[i]));
+    sums[0] += op.load(x[i]);
+  }
+  for (int k = 1; k < parts; ++k) {
+    op.join_numbers(partial[0], partial[k]);
+    sums[0] += sums[k];
+  }
+  total = partial[0];
+  return sums[0] == sums[0];
 }
 
 /// Reduces a dense row to one number. Halves are reduced by themselves, so that rounding errors
@@ -175,11 +166,10 @@ struct ScalarBlock {
   template <bool Numbers>
   static bool reduce(const Op& op, const Value* x, std::int64_t rows, std::int64_t row_stride,
                      std::int64_t count, State* KOKKOS_RESTRICT partial) {
-    constexpr bool checks = Numbers && may_be_nan<State>;
-    State sums[checks ? width : 1];
+    State sums[Numbers ? width : 1];
     for (std::int64_t i = 0; i < count; ++i) {
       partial[i] = op.identity();
-      if constexpr (checks) sums[i] = 0;
+      if constexpr (Numbers) sums[i] = 0;
     }
     const auto join = [&](State& a, const State& b) {
       if constexpr (Numbers) {
@@ -197,7 +187,7 @@ struct ScalarBlock {
       for (std::int64_t i = 0; i < count; ++i) {
         State first = op.load(a[i]), second = op.load(b[i]);
         const State third = op.load(c[i]), fourth = op.load(d[i]);
-        if constexpr (checks) sums[i] += (first + second) + (third + fourth);
+        if constexpr (Numbers) sums[i] += (first + second) + (third + fourth);
         join(first, third);
         join(second, fourth);
         join(first, second);
@@ -208,12 +198,12 @@ struct ScalarBlock {
       const Value* const a = x + r * row_stride;
       for (std::int64_t i = 0; i < count; ++i) {
         const State value = op.load(a[i]);
-        if constexpr (checks) sums[i] += value;
+        if constexpr (Numbers) sums[i] += value;
         join(partial[i], value);
       }
     }
     bool exact = true;
-    if constexpr (checks) {
+    if constexpr (Numbers) {
       for (std::int64_t i = 0; i < count; ++i) exact &= sums[i] == sums[i];
     }
     return exact;
