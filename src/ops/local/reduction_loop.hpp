@@ -72,41 +72,42 @@ inline constexpr bool has_join_numbers<Op> = true;
 inline constexpr std::int64_t chunk_size = 1024;
 template <class Op>
 typename Op::State reduce_chunk(const Op& op, const typename Op::Value* x, std::int64_t count) {
+  if (count < lanes) {
+    typename Op::State total = op.identity();
+    for (std::int64_t i = 0; i < count; ++i) op.join(total, op.load(x[i]));
+    return total;
+  }
   typename Op::State partial[lanes];
   for (int k = 0; k < lanes; ++k) partial[k] = op.identity();
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     for (int k = 0; k < lanes; ++k) op.join(partial[k], op.load(x[i + k]));
   }
-  if (i > 0) {
-    for (int width = lanes / 2; width > 0; width /= 2) {
-      for (int k = 0; k < width; ++k) op.join(partial[k], partial[k + width]);
-    }
+  for (int width = lanes / 2; width > 0; width /= 2) {
+    for (int k = 0; k < width; ++k) op.join(partial[k], partial[k + width]);
   }
   for (; i < count; ++i) op.join(partial[0], op.load(x[i]));
   return partial[0];
 }
 
-/// The same with `join_numbers`; a sum, made while the elements are in cache, tells whether there
-/// may be a NaN. Returns false where there may.
+/// The same with `join_numbers`; a sum beside it tells whether there may be a NaN. Returns false
+/// where there may.
 template <class Op>
 bool reduce_numbers(const Op& op, const typename Op::Value* x, std::int64_t count,
                     typename Op::State& total) {
   using State = typename Op::State;
-  constexpr int parts = 8;
+  constexpr int parts = 6;  // twice as many registers
   State partial[parts], sums[parts] = {};
   for (int k = 0; k < parts; ++k) partial[k] = op.identity();
+  const auto join = [&](int k, const State& value) {
+    op.join_numbers(partial[k], value);
+    sums[k] += value;
+  };
   std::int64_t i = 0;
   for (; i + parts <= count; i += parts) {
-    for (int k = 0; k < parts; ++k) op.join_numbers(partial[k], op.load(x[i + k]));
+    for (int k = 0; k < parts; ++k) join(k, op.load(x[i + k]));
   }
-  for (std::int64_t j = 0; j < i; j += parts) {
-    for (int k = 0; k < parts; ++k) sums[k] += op.load(x[j + k]);
-  }
-  for (; i < count; ++i) {
-    op.join_numbers(partial[0], op.load(x[i]));
-    sums[0] += op.load(x[i]);
-  }
+  for (; i < count; ++i) join(0, op.load(x[i]));
   for (int k = 1; k < parts; ++k) {
     op.join_numbers(partial[0], partial[k]);
     sums[0] += sums[k];
