@@ -182,6 +182,28 @@ TEST(Reduction, NotANumber) {
   EXPECT_EQ(argmin(Tensor::from_vector(row, {5000, 1}), 0).item<std::int64_t>(), 4321);
 }
 
+// In a column that is reduced together with others, and with infinities of both signs beside it.
+TEST(Reduction, NotANumberAcrossRows) {
+  Array a({100, 3}, 1);
+  a.at({57, 1}) = nan;
+  a.at({56, 1}) = a.at({10, 2}) = infinity;
+  a.at({11, 2}) = -infinity;
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
+    const Tensor t = Tensor::from_vector(a.values, a.shape).to(dtype);
+    const auto largest = values_of(amax(t, 0)), smallest = values_of(amin(t, 0));
+    EXPECT_EQ(largest[0], 1);
+    EXPECT_TRUE(std::isnan(largest[1]) && std::isnan(smallest[1]));
+    EXPECT_EQ(largest[2], infinity);
+    EXPECT_EQ(smallest[2], -infinity);
+    EXPECT_EQ(values_of(argmax(t, 0)), (Values{0, 57, 10}));
+    EXPECT_EQ(values_of(argmin(t, 0)), (Values{0, 57, 11}));
+    EXPECT_TRUE(std::isnan(values_of(norm(t, infinity, 0))[1]));
+    EXPECT_TRUE(std::isnan(values_of(norm(t, -infinity, 0))[1]));
+    EXPECT_TRUE(std::isnan(values_of(logsumexp(t, 0))[1]));
+    EXPECT_EQ(values_of(logsumexp(t, 0))[2], infinity);
+  }
+}
+
 TEST(Reduction, OverNothing) {
   const Tensor t = Tensor::zeros({3, 0}, DType::float32);
   EXPECT_EQ(values_of(sum(t, 1)), (Values{0, 0, 0}));

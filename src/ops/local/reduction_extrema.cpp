@@ -51,6 +51,10 @@ struct Extreme {
       a = beyond | is_nan(b) ? b : a;  // a NaN in a is beyond everything
     }
   }
+  KOKKOS_INLINE_FUNCTION void join_numbers(State& a, const State& b) const
+      requires(!std::is_integral_v<State>) {
+    a = (Largest ? b > a : b < a) ? b : a;
+  }
   KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const State& x) const {
     out[i] = scalar_cast<T>(x);
   }

@@ -219,6 +219,7 @@ struct RowMax {
   State identity() const { return -std::numeric_limits<State>::infinity(); }
   State load(const T& x) const { return scalar_cast<State>(x); }
   void join(State& a, const State& b) const { a = (b > a) | is_nan(b) ? b : a; }
+  void join_numbers(State& a, const State& b) const { a = b > a ? b : a; }
 };
 template <class T>
 struct RowExpSum {

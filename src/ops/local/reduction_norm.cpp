@@ -55,6 +55,10 @@ struct PowerSum {
       a += b;
     }
   }
+  KOKKOS_INLINE_FUNCTION void join_numbers(State& a, const State& b) const
+      requires(P == Power::largest || P == Power::smallest) {
+    a = (P == Power::largest ? b > a : b < a) ? b : a;
+  }
   KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const State& sum) const {
     out[i] = root && (P == Power::two || P == Power::any) ? root_of(sum, p) : sum;
   }

@@ -17,6 +17,7 @@ struct LineMax {
   KOKKOS_INLINE_FUNCTION void join(State& a, const State& b) const {
     a = (b > a) | is_nan(b) ? b : a;
   }
+  KOKKOS_INLINE_FUNCTION void join_numbers(State& a, const State& b) const { a = b > a ? b : a; }
 };
 
 // Lines along the dimension walk the result (operand 0), the input (1) and what is known of whole
