@@ -15,31 +15,24 @@ namespace dtensor::detail {
 
 namespace {
 
-void check_matrix(DType dtype, const Shape& shape) {
-  lapack::check("qr", dtype, shape);
+// \param local  the largest that a rank factorizes
+void check_matrix(DType dtype, const Shape& shape, const Shape& local) {
+  lapack::check("qr", dtype, local);
   if (shape.size() == 2) return;
   throw ValueError("qr", fmt::format("shape {}", to_string(shape)), "a matrix");
 }
 
-// Makes the diagonal of r real and not negative: with the phases p of the diagonal, q becomes
-// q diag(p) and r becomes diag(conj(p)) r. In place, on the host.
+// Makes the diagonal of r, which LAPACK leaves real, not negative, in place on the host: changes
+// the signs of rows of r, and of columns of q.
 template <class T>
-void make_unique(T* q, std::int64_t m, T* r, std::int64_t k, std::int64_t n) {
+void make_unique(const Tensor& q_matrix, const Tensor& r_matrix) {
+  const std::int64_t m = q_matrix.shape()[0], k = r_matrix.shape()[0], n = r_matrix.shape()[1];
+  T* const q = static_cast<T*>(q_matrix.data());
+  T* const r = static_cast<T*>(r_matrix.data());
   for (std::int64_t i = 0; i < k; ++i) {
-    const T pivot = r[i * n + i];
-    T phase(1), conjugate(1);
-    if constexpr (is_complex_scalar<T>) {
-      const auto size = Kokkos::abs(pivot);
-      if (size > 0) phase = pivot / size;
-      conjugate = Kokkos::conj(phase);
-    } else if (pivot < 0) {
-      phase = conjugate = T(-1);
-    }
-    if (phase == T(1)) continue;
-    for (std::int64_t j = i; j < n; ++j) r[i * n + j] = conjugate * r[i * n + j];
-    // What rounding leaves of the imaginary part.
-    if constexpr (is_complex_scalar<T>) r[i * n + i] = T(r[i * n + i].real(), 0);
-    for (std::int64_t j = 0; j < m; ++j) q[j * k + i] = phase * q[j * k + i];
+    if (scalar_cast<double>(r[i * n + i]) >= 0) continue;
+    for (std::int64_t j = i; j < n; ++j) r[i * n + j] = -r[i * n + j];
+    for (std::int64_t j = 0; j < m; ++j) q[j * k + i] = -q[j * k + i];
   }
 }
 
@@ -47,8 +40,7 @@ QR<Tensor> unique_qr(const Tensor& a) {
   const QR<Tensor> host = lapack::qr(a.to(DeviceKind::host));
   dispatch_dtype(a.dtype(), [&]<class T>() {
     if constexpr (std::is_floating_point_v<T> || is_complex_scalar<T>) {
-      make_unique(static_cast<T*>(host.q.data()), host.q.shape()[0], static_cast<T*>(host.r.data()),
-                  host.r.shape()[0], host.r.shape()[1]);
+      make_unique<T>(host.q, host.r);
     }
   });
   return {host.q.to(a.device()), host.r.to(a.device())};
@@ -66,17 +58,22 @@ Layout evenly(const Layout& rows, const Shape& shape) {
 }  // namespace
 
 QR<Tensor> qr(const Tensor& a) {
-  check_matrix(a.dtype(), a.shape());
+  check_matrix(a.dtype(), a.shape(), a.shape());
   return unique_qr(a);
 }
 
 QR<DTensor> qr(const DTensor& a) {
   static const Rule rule("mk!->mk!");
-  check_matrix(a.dtype(), a.shape());
+  check_matrix(a.dtype(), a.shape(), {});
   const Operation operation{"qr", rule, a.dtype()};
   const DTensor tall = prepare(operation, {a}).inputs[0];
   const DeviceMesh& mesh = a.device_mesh();
   const Layout& layout = tall.layout();
+  std::vector<std::int64_t> rows;  // by position in the mesh
+  for (std::int64_t p = 0; p < mesh.size(); ++p) {
+    rows.push_back(layout.local_shape(layout.grid()->coordinate_at(p))[0]);
+  }
+  check_matrix(a.dtype(), a.shape(), {*std::max_element(rows.begin(), rows.end()), a.shape()[1]});
   const std::int64_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
   const Layout q_layout({m, k}, layout.grid(), layout.placements(), layout.shard_order());
   const Layout r_layout({k, n}, layout.grid(),
@@ -103,8 +100,8 @@ QR<DTensor> qr(const DTensor& a) {
       return static_cast<std::size_t>(n == 0 ? 0 : stacked.local_offset(coordinate)[0] / n);
     };
     for (std::int64_t p = 0; p < mesh.size(); ++p) {
-      const Extents coordinate = layout.grid()->coordinate_at(p);
-      counts[part_of(coordinate)] = std::min(layout.local_shape(coordinate)[0], n);
+      counts[part_of(layout.grid()->coordinate_at(p))] =
+          std::min(rows[static_cast<std::size_t>(p)], n);
     }
     std::int64_t total = 0, own_begin = 0;
     for (std::int64_t count : counts) total += count;

@@ -85,10 +85,17 @@ T diagonal_sum(const T& a) {
   return rearrange("trace", sum, diagonal("trace", a, 0, 1));
 }
 
+bool is_equal(const Scalar& number, double value) {
+  const auto z = number.to<Kokkos::complex<double>>();
+  return z.real() == value && z.imag() == 0;
+}
+bool is_zero(const Scalar& number) { return is_equal(number, 0); }
+
 void check_addmm(const Shape& bias, DType bias_dtype, const Shape& a, DType a_dtype, const Shape& b,
                  DType b_dtype, const Scalar& beta, const Scalar& alpha) {
   const DType dtype = common_dtype("addmm", common_dtype("addmm", a_dtype, b_dtype), bias_dtype);
   for (const Scalar& factor : {beta, alpha}) {
+    if (is_zero(factor) || is_equal(factor, 1)) continue;
     if (common_dtype("addmm", dtype, factor) == dtype) continue;
     throw TypeError(
         "addmm",
@@ -105,11 +112,6 @@ void check_addmm(const Shape& bias, DType bias_dtype, const Shape& a, DType a_dt
   if (!fits) {
     throw_shapes("addmm", bias, product, "a bias that can be broadcast to the product's shape");
   }
-}
-
-bool is_zero(const Scalar& number) {
-  const auto value = number.to<Kokkos::complex<double>>();
-  return value.real() == 0 && value.imag() == 0;
 }
 
 // The dimension of a bias that runs along one of the product, if it has more than one element.
@@ -224,9 +226,8 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
   check_same_memory("addmm", a, b);
   check_same_memory("addmm", a, bias);
   const Part result(Tensor::empty({a.shape()[0], b.shape()[1]}, a.dtype(), a.device()));
-  const bool adds = !is_zero(beta);
-  if (adds) write_bias(Part(bias), bias.shape(), result, result.local.shape());
-  gemm(alpha, a, b, adds ? beta : 0, result.local);
+  if (!is_zero(beta)) write_bias(Part(bias), bias.shape(), result, result.local.shape());
+  gemm(alpha, a, b, beta, result.local);
   return result.local;
 }
 
@@ -257,7 +258,7 @@ DTensor addmm(const DTensor& bias, const DTensor& a, const DTensor& b, const Sca
       write_bias(Part(placed.to_local(), placed.layout(), coordinate), bias.shape(), result,
                  ready.output.shape());
     }
-    gemm(alpha, x, y, adds ? beta : 0, result.local);
+    gemm(alpha, x, y, beta, result.local);
     return result.local;
   });
 }

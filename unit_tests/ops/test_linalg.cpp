@@ -268,6 +268,18 @@ TEST(Linalg, ABetaOfZeroDoesNotReadTheBias) {
             std::vector<double>(6, 14));
 }
 
+TEST(Linalg, AddmmOfAllTypes) {
+  for (DType dtype : all_types) {
+    const Tensor ones = Tensor::full({2, 3}, 1, dtype);
+    const bool flag = dtype == DType::boolean;
+    const auto sum = values_of(addmm(ones.narrow(0, 0, 1), ones.narrow(1, 0, 2), ones)).values;
+    EXPECT_EQ(sum, std::vector<double>(6, flag ? 1 : 3)) << to_string(dtype);
+    if (flag) continue;
+    const auto scaled = values_of(addmm(ones, ones.narrow(1, 0, 2), ones, 5, 2)).values;
+    EXPECT_EQ(scaled, std::vector<double>(6, 9)) << to_string(dtype);
+  }
+}
+
 TEST(Linalg, ErrorsAreFoundAlikeOnAllRanks) {
   const DeviceMesh mesh = flat_mesh();
   const DTensor x = place(Array({4, 3}), mesh, Placements{Shard(0)});
