@@ -59,10 +59,12 @@ void check_mesh(const char* function, const DTensor& a, const DTensor& b) {
       "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
 }
 
-// Whether several ranks share a dimension.
-bool is_split(const Layout& layout, int dim) {
+// Whether ranks that share dimension `dim` of a tensor have different parts of another one.
+bool is_spread(const DTensor& tensor, const Layout& layout, int dim) {
   const auto& split = layout.split_by(dim);
-  return std::any_of(split.begin(), split.end(), [&](int m) { return layout.grid()->size(m) > 1; });
+  return std::any_of(split.begin(), split.end(), [&](int m) {
+    return layout.grid()->size(m) > 1 && tensor.layout().placement(m).is_shard();
+  });
 }
 
 DTensor reduced(const char* function, const DTensor& a) {
@@ -208,7 +210,7 @@ Tensor index_selected(const Tensor& a, int dim, const Tensor& index) {
 
 DTensor index_selected(const DTensor& a, int dim, const DTensor& index) {
   check_mesh("index_select", a, index);
-  const bool across = is_split(a.layout(), dim);
+  const bool across = ranks_along(a.layout(), dim) > 1;
   const DTensor where = across ? replicated("index_select", index) : reduced("index_select", index);
   check_range("index_select", where, a.shape()[dim], the_dimension);
   if (across) return select_across_ranks(a, dim, where);
@@ -252,8 +254,12 @@ DTensor gathered(const DTensor& a, int dim, const DTensor& index) {
   const DTensor where = reduced("gather", index);
   check_range("gather", where, a.shape()[dim], the_dimension);
   const std::int64_t extent = a.shape()[dim];
-  const DTensor part = cut_to("gather", a, index.shape(), dim);
-  if (!is_split(part.layout(), dim)) {
+  DTensor part = cut_to("gather", a, index.shape(), dim);
+  if (is_spread(where, part.layout(), dim)) {
+    // Not all indices to all ranks, if that can be.
+    if (const auto lines = whole_lines(part.layout(), dim)) part = moved("gather", part, *lines);
+  }
+  if (ranks_along(part.layout(), dim) == 1) {
     return dispatch(
         {"gather", rule_around(a.dim(), dim, gather_rule), a.dtype()}, {part, where},
         [&](Locals x) { return gather_held(x[0], dim, as_index(x[1]), IndexSet(0, extent)); });
@@ -325,11 +331,20 @@ DTensor cuttable(const DTensor& a, const Shape& shape, int but) {
   return moved("scatter_add", a, a.layout().with_placements(placements, order));
 }
 
-DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTensor& src) {
-  check_mesh("scatter_add", a, index);
-  check_mesh("scatter_add", a, src);
-  const DTensor where = reduced("scatter_add", index);
-  check_range("scatter_add", where, a.shape()[dim], the_dimension);
+// The indices have been checked.
+DTensor add_at(const DTensor& a, int dim, const DTensor& where, const DTensor& src) {
+  if (is_spread(where, a.layout(), dim) || is_spread(src, a.layout(), dim)) {
+    // Not all indices and sources to all ranks, if that can be.
+    if (const auto lines = whole_lines(a.layout(), dim)) {
+      const DTensor sum = add_at(moved("scatter_add", a, *lines), dim, where, src);
+      Placements back = sum.placements();
+      for (std::size_t m = 0; m < back.size(); ++m) {
+        if (a.placements()[m].is_shard()) back[m] = a.placements()[m];
+      }
+      return moved("scatter_add", sum, a.layout().with_placements(back, a.layout().shard_order()));
+    }
+  }
+  const Shape& shape = where.shape();
   // Sums of contributions to both are contributions to the sum.
   Placements both = a.placements();
   for (int m = 0; m < a.device_mesh().dim(); ++m) {
@@ -339,10 +354,10 @@ DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTe
   }
   const DTensor to =
       cuttable(moved("scatter_add", a, a.layout().with_placements(both, a.layout().shard_order())),
-               index.shape(), dim);
+               shape, dim);
   const DTensor result =
       assemble(to, to.layout(), a.dtype(), [&] { return to.to_local().clone(); });
-  const DTensor part = cut_to("scatter_add", result, index.shape(), dim);  // shares its memory
+  const DTensor part = cut_to("scatter_add", result, shape, dim);  // shares its memory
   Placements indices = part.placements(), sources = indices;
   for (std::size_t m = 0; m < indices.size(); ++m) {
     if (!indices[m].is_shard() || indices[m].is_shard(dim)) indices[m] = Replicate();
@@ -353,13 +368,21 @@ DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTe
     if (entry.first != dim) order.push_back(entry);
   }
   const DTensor at = moved("scatter_add", where, where.layout().with_placements(indices, order));
-  const DTensor cut = cut_to("scatter_add", src, index.shape(), -1);
+  const DTensor cut = cut_to("scatter_add", src, shape, -1);
   const DTensor from = moved("scatter_add", cut, cut.layout().with_placements(sources, order));
   if (a.device_mesh().is_member()) {
     add_held(part.to_local(), dim, as_index(at.to_local()), from.to_local(),
              part.layout().index_set(*part.device_mesh().coordinate(), dim));
   }
   return result;
+}
+
+DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTensor& src) {
+  check_mesh("scatter_add", a, index);
+  check_mesh("scatter_add", a, src);
+  const DTensor where = reduced("scatter_add", index);
+  check_range("scatter_add", where, a.shape()[dim], the_dimension);
+  return add_at(a, dim, where, src);
 }
 
 Tensor masked(const Tensor& a, const Tensor& mask, const Scalar& value) {

@@ -47,7 +47,7 @@ DTensor moved(const char* function, const DTensor& a, const Layout& layout, cons
   return redistribute(a, a.device_mesh(), layout, false, function, reason);
 }
 
-// The same mesh dimensions as splitting `dims`, splitting `to` evenly instead.
+// The mesh dimensions that split dimensions `begin` to `end` split `to` evenly instead.
 Layout splitting_instead(const Layout& layout, int begin, int end, int to) {
   Placements placements = layout.placements();
   for (Placement& p : placements) {
@@ -205,6 +205,23 @@ Layout resized(const Layout& layout, int dim, std::int64_t extent) {
     if (p.is_shard(dim) && p.has_extents()) p = Shard(dim);
   }
   return Layout(shape, layout.grid(), placements, layout.shard_order());
+}
+
+std::int64_t ranks_along(const Layout& layout, int dim) {
+  std::int64_t ranks = 1;
+  for (int m : layout.split_by(dim)) ranks *= layout.grid()->size(m);
+  return ranks;
+}
+
+std::optional<Layout> whole_lines(const Layout& layout, int dim) {
+  const Shape& shape = layout.shape();
+  std::optional<int> other;
+  for (int d = 0; d < shape.size(); ++d) {
+    if (d == dim || !layout.split_by(d).empty() || shape[d] < ranks_along(layout, dim)) continue;
+    if (!other || shape[d] > shape[*other]) other = d;
+  }
+  if (!other) return std::nullopt;
+  return splitting_instead(layout, dim, dim + 1, *other);
 }
 
 DTensor reshaped(const char* function, const DTensor& a, const Shape& shape, bool may_copy) {

@@ -55,6 +55,12 @@ bool is_fixed_point(ReduceOp op, const Scalar& value);
 /// where they no longer fit.
 Layout resized(const Layout& layout, int dim, std::int64_t extent);
 
+/// The number of ranks that share a dimension.
+std::int64_t ranks_along(const Layout& layout, int dim);
+/// The layout in which the ranks that share a dimension split another one instead, so that each has
+/// whole lines along it: the largest that none splits. Empty where none has an index for each rank.
+std::optional<Layout> whole_lines(const Layout& layout, int dim);
+
 /// A DTensor whose local part `make` makes; not called on a rank outside of the mesh.
 DTensor assemble(const DTensor& like, const Layout& layout, DType dtype, FunctionRef<Tensor()> make,
                  std::optional<Extents> strides = std::nullopt);

@@ -56,24 +56,6 @@ Result<Tensor> top(const Tensor& a, int dim, std::int64_t k, bool largest) {
   return as_result(top_pairs(pairs, k, PairOrder(a.dtype(), largest)), shape, dim, a.dtype());
 }
 
-// Ranks that share a dimension.
-std::int64_t ranks_along(const Layout& layout, int dim) {
-  std::int64_t ranks = 1;
-  for (int m : layout.split_by(dim)) ranks *= layout.grid()->size(m);
-  return ranks;
-}
-
-// The largest dimension that could be split instead of `dim` with something for every rank.
-std::optional<int> other_dim(const Layout& layout, int dim) {
-  std::optional<int> best;
-  for (int d = 0; d < layout.shape().size(); ++d) {
-    if (d == dim || !layout.split_by(d).empty()) continue;
-    if (layout.shape()[d] < ranks_along(layout, dim)) continue;
-    if (!best || layout.shape()[d] > layout.shape()[*best]) best = d;
-  }
-  return best;
-}
-
 DTensor whole_values(const char* function, const DTensor& a) {
   return with_partials(function, a, [](ReduceOp) { return false; });
 }
@@ -96,18 +78,9 @@ Result<DTensor> sorted(const DTensor& a, int dim, bool descending) {
   if (ranks_along(layout, dim) == 1 || x.numel() == 0) {
     return assemble_both(x, layout, [&] { return sorted(x.to_local(), dim, descending); });
   }
-  if (const auto other = other_dim(layout, dim)) {
-    Placements placements = layout.placements();
-    for (Placement& p : placements) {
-      if (p.is_shard(dim)) p = Shard(*other);
-    }
-    ShardOrder order;
-    for (const auto& entry : layout.shard_order()) {
-      if (entry.first != dim) order.push_back(entry);
-    }
-    const Layout by_lines = layout.with_placements(placements, order);
+  if (const auto by_lines = whole_lines(layout, dim)) {
     const DTensor lines =
-        redistribute(x, x.device_mesh(), by_lines, false, "sort", "each rank sorts whole lines");
+        redistribute(x, x.device_mesh(), *by_lines, false, "sort", "each rank sorts whole lines");
     const auto result = sorted(lines, dim, descending);
     const auto back = [&](const DTensor& t) {
       return redistribute(t, t.device_mesh(), layout, true, "sort",

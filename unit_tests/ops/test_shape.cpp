@@ -339,6 +339,22 @@ TEST(Shape, MovesNoMoreThanNeeded) {
   EXPECT_EQ(none.count, 0);
 }
 
+// The positions that a rank has of such a slice are not evenly spaced.
+TEST(Shape, SliceOfStridedShards) {
+  if (Runtime::size() < 2) return;
+  const DeviceMesh mesh = DeviceMesh::from_ranks({0, 1}, {2});
+  Array x({12});
+  for (std::int64_t i = 0; i < 12; ++i) x.at({i}) = static_cast<double>(i);
+  if (!mesh.is_member()) return;
+  const Communication communication;
+  const DTensor y = slice(place(x, mesh, Placements{StridedShard(0, 2)}), 0, 0, 12, 2);
+  EXPECT_EQ(communication.count, 0);
+  EXPECT_EQ(to_string(y.placements()), "[SS(0,2)]");
+  Array even({6});
+  for (std::int64_t i = 0; i < 6; ++i) even.at({i}) = static_cast<double>(2 * i);
+  EXPECT_EQ(error_of(y, even), 0);
+}
+
 // Row O16 of the known cases.
 TEST(Shape, StackKeepsTheShards) {
   const DeviceMesh mesh = flat_mesh();

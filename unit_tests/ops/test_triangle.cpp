@@ -170,6 +170,8 @@ TEST(Sequences, LocalTensorsAndErrors) {
   EXPECT_EQ(linspace(1, 3, 5, DType::float64, host).to_vector<double>(),
             (Values{1, 1.5, 2, 2.5, 3}));
   EXPECT_EQ(linspace(0, 1, 1, DType::float64, host).to_vector<double>(), (Values{0}));
+  // 49 times the double next to 1/49 is not 1.
+  EXPECT_EQ(linspace(0, 1, 50, DType::float64, host).to_vector<double>().back(), 1);
   EXPECT_EQ(eye(2, 3, DType::float64, host).to_vector<double>(), (Values{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(eye(2, -1, DType::float64, host).shape(), (Shape{2, 2}));
   EXPECT_THROW(arange(0, 1, 0, DType::float64, host), ValueError);

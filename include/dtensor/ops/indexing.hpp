@@ -24,9 +24,11 @@ template <AnyTensor T>
 T index_select(const T& a, std::int64_t dim, const T& index);
 
 /// Element (i, j, k) of the result is that of `a` at (i, index(i, j, k), k) for `dim` 1: the shape
-/// is that of `index`, which is no larger than `a` in other dimensions. Along a sharded `dim` every
-/// rank of the mesh dimensions that shard it learns the indices and contributes the elements that
-/// it holds: the result is Partial(sum). Collective where something has to move.
+/// is that of `index`, which is no larger than `a` in other dimensions. Along a sharded `dim`,
+/// where all ranks have the indices, each contributes the elements that it holds, without
+/// communication: the result is Partial(sum). Indices that are sharded too make ranks exchange
+/// parts of `a` so that each has whole lines along `dim`; where there are not enough lines, all
+/// ranks learn the indices. Collective where something has to move.
 template <AnyTensor T>
 T gather(const T& a, std::int64_t dim, const T& index);
 

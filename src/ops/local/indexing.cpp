@@ -16,6 +16,19 @@ namespace {
 template <class Execution>
 using Range = Kokkos::RangePolicy<Execution, Kokkos::IndexType<std::int64_t>>;
 
+// On the host: calls `f(outer, begin, end)` for blocks of the `k` parts of `inner` elements that
+// each of `outer` has. Inside of a block there are no divisions.
+template <class Execution, class F>
+void for_each_block(const char* label, std::int64_t outer, std::int64_t k, std::int64_t inner,
+                    const F& f) {
+  const std::int64_t block = std::min(k, std::max<std::int64_t>(4096 / inner, 1));
+  const std::int64_t blocks = (k + block - 1) / block;
+  Kokkos::parallel_for(label, Range<Execution>(0, outer * blocks), [=](const std::int64_t item) {
+    const std::int64_t o = item / blocks, begin = (item - o * blocks) * block;
+    f(o, begin, std::min(begin + block, k));
+  });
+}
+
 // A dense tensor seen as (outer, extent, inner) around one dimension.
 struct Around {
   std::int64_t outer = 1, extent = 1, inner = 1;
@@ -30,9 +43,12 @@ struct Around {
 struct Position {
   const std::int64_t* table;  // begin, end and position of each interval
   std::int64_t count;
+  std::int64_t begin, end;  // of the first interval, which most often is the only one
 
   // -1 for an index that is not held.
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t index) const {
+    if (index >= begin && index < end) return index - begin;
+    if (count < 2) return -1;
     std::int64_t low = 0, high = count;  // the last interval that begins at or before the index
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
@@ -42,7 +58,7 @@ struct Position {
         high = middle;
       }
     }
-    if (count == 0 || index < table[3 * low] || index >= table[3 * low + 1]) return -1;
+    if (index < table[3 * low] || index >= table[3 * low + 1]) return -1;
     return table[3 * low + 2] + index - table[3 * low];
   }
 };
@@ -58,8 +74,10 @@ Tensor position_table(const IndexSet& held, DeviceKind device) {
   return Tensor::from_vector(table, {count}, device);
 }
 
-Position position_of(const Tensor& table) {
-  return {static_cast<const std::int64_t*>(table.data()), table.numel() / 3};
+Position position_of(const Tensor& table, const IndexSet& held) {
+  const Interval first = held.empty() ? Interval() : held.intervals().front();
+  return {static_cast<const std::int64_t*>(table.data()), table.numel() / 3, first.begin,
+          first.end};
 }
 
 struct Smallest {
@@ -82,13 +100,9 @@ struct SelectElement {
   const T* in;
   const std::int64_t* index;
   std::int64_t n, k, inner;
-  KOKKOS_INLINE_FUNCTION const T* part(std::int64_t row) const {
-    const std::int64_t o = row / k;
-    return in + (o * n + index[row - o * k]) * inner;
-  }
   KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
-    const std::int64_t row = item / inner;
-    out[item] = part(row)[item - row * inner];
+    const std::int64_t row = item / inner, o = row / k;
+    out[item] = in[(o * n + index[row - o * k]) * inner + item - row * inner];
   }
 };
 
@@ -101,13 +115,9 @@ struct GatherLines {
   std::int64_t n, k, inner;
   Position position;
 
-  KOKKOS_INLINE_FUNCTION void one(std::int64_t o, std::int64_t item, std::int64_t t) const {
-    const std::int64_t p = position(index[item]);
-    out[item] = p < 0 ? T{} : in[(o * n + p) * inner + t];
-  }
   KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
-    const std::int64_t row = item / inner;
-    one(row / k, item, item - row * inner);
+    const std::int64_t row = item / inner, p = position(index[item]);
+    out[item] = p < 0 ? T{} : in[(row / k * n + p) * inner + item - row * inner];
   }
 };
 
@@ -186,11 +196,20 @@ Tensor select_indices(const Tensor& a, int dim, const Tensor& index) {
                                   inner};
     dispatch_space(a.device(), [&]<class Execution>() {
       if constexpr (works_by_row<Execution>) {
-        Kokkos::parallel_for("dtensor::index_select", Range<Execution>(0, from.outer * k),
-                             [=](const std::int64_t row) {
-                               std::memcpy(select.out + row * inner, select.part(row),
-                                           static_cast<std::size_t>(inner) * sizeof(T));
-                             });
+        for_each_block<Execution>("dtensor::index_select", from.outer, k, inner,
+                                  [=](std::int64_t o, std::int64_t begin, std::int64_t end) {
+                                    T* KOKKOS_RESTRICT to = select.out + o * k * inner;
+                                    const T* const x = select.in + o * select.n * inner;
+                                    const std::int64_t* const at = select.index;
+                                    if (inner == 1) {
+                                      for (std::int64_t i = begin; i < end; ++i) to[i] = x[at[i]];
+                                    } else {
+                                      for (std::int64_t i = begin; i < end; ++i) {
+                                        std::memcpy(to + i * inner, x + at[i] * inner,
+                                                    static_cast<std::size_t>(inner) * sizeof(T));
+                                      }
+                                    }
+                                  });
       } else {
         Kokkos::parallel_for("dtensor::index_select", Range<Execution>(0, from.outer * k * inner),
                              select);
@@ -206,7 +225,7 @@ Tensor gather_held(const Tensor& a, int dim, const Tensor& index, const IndexSet
   if (out.numel() == 0) return out;
   const Tensor in = a.contiguous(), where = index.contiguous();
   const Tensor table = position_table(held, a.device());
-  const Position position = position_of(table);
+  const Position position = position_of(table, held);
   const Around from(in.shape(), dim), to(index.shape(), dim);
   const std::int64_t k = to.extent, inner = to.inner;
   dispatch_size(size_of(a.dtype()), [&]<class T>() {
@@ -219,20 +238,18 @@ Tensor gather_held(const Tensor& a, int dim, const Tensor& index, const IndexSet
                                 position};
     dispatch_space(a.device(), [&]<class Execution>() {
       if constexpr (works_by_row<Execution>) {
-        // A block of indices at a time, without divisions.
-        const std::int64_t block = std::min(k, std::max<std::int64_t>(4096 / inner, 1));
-        const std::int64_t blocks = (k + block - 1) / block;
-        Kokkos::parallel_for("dtensor::gather", Range<Execution>(0, to.outer * blocks),
-                             [=](const std::int64_t item) {
-                               const std::int64_t o = item / blocks;
-                               const std::int64_t begin = (item - o * blocks) * block;
-                               const std::int64_t end = std::min(begin + block, k);
-                               for (std::int64_t i = begin; i < end; ++i) {
-                                 for (std::int64_t t = 0; t < inner; ++t) {
-                                   gather.one(o, (o * k + i) * inner + t, t);
-                                 }
-                               }
-                             });
+        for_each_block<Execution>("dtensor::gather", to.outer, k, inner,
+                                  [=](std::int64_t o, std::int64_t begin, std::int64_t end) {
+                                    T* KOKKOS_RESTRICT out_row = gather.out + o * k * inner;
+                                    const std::int64_t* const at = gather.index + o * k * inner;
+                                    const T* const x = gather.in + o * gather.n * inner;
+                                    for (std::int64_t i = begin; i < end; ++i) {
+                                      for (std::int64_t t = 0; t < inner; ++t) {
+                                        const std::int64_t p = position(at[i * inner + t]);
+                                        out_row[i * inner + t] = p < 0 ? T{} : x[p * inner + t];
+                                      }
+                                    }
+                                  });
       } else {
         Kokkos::parallel_for("dtensor::gather", Range<Execution>(0, out.numel()), gather);
       }
@@ -247,7 +264,7 @@ void add_held(const Tensor& to, int dim, const Tensor& index, const Tensor& src,
   if (index.numel() == 0 || to.numel() == 0) return;
   const Tensor where = index.contiguous(), what = src.contiguous();
   const Tensor table = position_table(held, to.device());
-  const Position position = position_of(table);
+  const Position position = position_of(table, held);
   const Around around(index.shape(), dim);
   // Not through `make_loop`, which changes the order of the dimensions.
   StridedLoop<1> lines;
