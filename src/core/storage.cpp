@@ -66,12 +66,12 @@ class Pool {
  public:
   using Block = ByteView<MemorySpace>;
 
-  Block take(std::int64_t bytes) {
+  Block take(std::int64_t bytes, std::int64_t limit) {
     const std::int64_t size = size_class(bytes);
     auto& blocks = free_[size];
     Block block;
     if (blocks.empty()) {
-      block = fresh(size);
+      block = fresh(size, limit);
     } else {
       block = std::move(blocks.back());
       blocks.pop_back();
@@ -100,7 +100,7 @@ class Pool {
   MemoryStatistics statistics;
 
  private:
-  Block fresh(std::int64_t size) {
+  Block fresh(std::int64_t size, std::int64_t limit) {
     const auto make = [&] {
       if (!std::is_same_v<MemorySpace, Kokkos::HostSpace> || size < min_paged_size) {
         return Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::storage"),
@@ -110,7 +110,8 @@ class Pool {
       // Smaller blocks share their pages, which go back when the last of them does.
       const std::int64_t pages = shared_pages_size(size);
       const Block memory = large_pages<MemorySpace>(pages);
-      for (std::int64_t begin = size; begin + size <= pages; begin += size) {
+      for (std::int64_t begin = size; begin + size <= pages && statistics.cached + size <= limit;
+           begin += size) {
         free_[size].push_back(Kokkos::subview(memory, std::make_pair(begin, begin + size)));
         statistics.cached += size;
       }
@@ -196,10 +197,10 @@ std::shared_ptr<Storage> Storage::allocate(std::int64_t bytes, DeviceKind kind) 
   std::lock_guard lock(p.mutex);
   if (bytes > 0) {
     if (!device_is_host && kind == DeviceKind::device) {
-      storage->device_block_ = p.device().take(bytes);
+      storage->device_block_ = p.device().take(bytes, p.limit);
       storage->data_ = storage->device_block_.data();
     } else {
-      storage->host_block_ = p.host.take(bytes);
+      storage->host_block_ = p.host.take(bytes, p.limit);
       storage->data_ = storage->host_block_.data();
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <cstdint>
 #include <limits>
 
@@ -55,18 +57,35 @@ TEST_F(MemoryPool, CountsWhatIsInUseAndThePeak) {
 }
 
 TEST_F(MemoryPool, ReusesAFreeBlockOfAboutTheSameSize) {
+  const std::int64_t size = 4 * megabyte;  // shares its pages with no other block
   const void* first = nullptr;
   {
-    const Tensor a = block(megabyte);
+    const Tensor a = block(size);
     first = a.data();
   }
-  EXPECT_GE(memory_statistics().cached, megabyte);
+  EXPECT_GE(memory_statistics().cached, size);
   {
-    const Tensor b = block(megabyte - 7);
+    const Tensor b = block(size - 7);
     EXPECT_EQ(b.data(), first);
     EXPECT_EQ(memory_statistics().cached, 0);
-    const Tensor c = block(megabyte);
+    const Tensor c = block(size);
     EXPECT_NE(c.data(), first) << "a block in use is never handed out again";
+  }
+}
+
+TEST_F(MemoryPool, BlocksBelowALargePageShareOne) {
+  const Tensor a = block(megabyte / 2);
+  const std::int64_t neighbours = memory_statistics().cached;
+  EXPECT_EQ(neighbours, 3 * megabyte / 2);
+  const Tensor b = block(megabyte / 2);
+  EXPECT_EQ(memory_statistics().cached, neighbours - megabyte / 2);
+  const auto distance = static_cast<const char*>(b.data()) - static_cast<const char*>(a.data());
+  EXPECT_LT(std::abs(distance), 2 * megabyte);
+}
+
+TEST_F(MemoryPool, LargeBlocksStartInALargePage) {
+  for (const std::int64_t size : {2 * megabyte, 3 * megabyte, 5 * megabyte + 1}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block(size).data()) % (2 * megabyte), 0u);
   }
 }
 
