@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dtensor/comm/agreement.hpp"
+#include "dtensor/comm/communication_scope.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/layout/hash.hpp"
 #include "redistribute.hpp"
@@ -120,7 +121,7 @@ class RedistributeCall {
  public:
   static DTensor run(const DTensor& tensor, const DeviceMesh& mesh,
                      const std::function<Layout()>& make_destination, DType result_dtype,
-                     bool async_op, const char* operation, const char* reason) {
+                     bool async_op, const char* operation, const char* reason, int input) {
     DTensor::State& source = tensor.state();
     const Tensor& local = tensor.to_local();
     const auto communicator = source.mesh.joint_communicator(mesh);
@@ -138,6 +139,11 @@ class RedistributeCall {
                                    source.mesh.ranks() == mesh.ranks()
                                        ? mesh.ranks()
                                        : joint = source.mesh.joint_ranks(mesh));
+        const bool implicit = *reason != '\0' && program.program->plan->communicates();
+        if (implicit && detail::communication_limited()) {
+          error = detail::charge(operation, reason, input, source.layout, *destination,
+                                 program.program->bytes_sent);
+        }
         // Before the ranks agree, so that all of them learn when one has no memory for it.
         result = Tensor::empty(program.program->buffer_shapes.back(), source.dtype, mesh.device());
       }
@@ -196,7 +202,7 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
   const DType to = options.forward_dtype.value_or(dtype());
   const auto move = [&](const DTensor& tensor) {
     return RedistributeCall::run(tensor, mesh, destination, to, options.async_op, "redistribute",
-                                 "");
+                                 "", -1);
   };
   if (to == dtype()) return move(*this);
   const auto convert = [&](const DTensor& tensor) {
@@ -211,9 +217,10 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
 
 namespace detail {
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
-                     bool async_op, const char* operation, const char* reason) {
+                     bool async_op, const char* operation, const char* reason, int input) {
   return RedistributeCall::run(
-      tensor, mesh, [&] { return destination; }, tensor.dtype(), async_op, operation, reason);
+      tensor, mesh, [&] { return destination; }, tensor.dtype(), async_op, operation, reason,
+      input);
 }
 }  // namespace detail
 

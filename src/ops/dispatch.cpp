@@ -112,9 +112,10 @@ std::vector<DTensor> redistributed(const Operation& operation, Inputs inputs,
       ++same;
     }
     // All moves start before the first is waited for.
-    result[i] = same < i ? result[same]
-                         : detail::redistribute(inputs[i], inputs[i].device_mesh(), to, true,
-                                                operation.name, reason_for(from, to));
+    result[i] =
+        same < i ? result[same]
+                 : detail::redistribute(inputs[i], inputs[i].device_mesh(), to, true,
+                                        operation.name, reason_for(from, to), static_cast<int>(i));
   }
   return result;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "exchange.hpp"
 
+#include "dtensor/comm/communication_scope.hpp"
+
 #include <algorithm>
 
 #include "dtensor/core/error.hpp"
@@ -86,9 +88,13 @@ void Exchange::run(std::uint64_t fingerprint, std::unique_ptr<Agreement> agreeme
   agreement->wait();
 }
 
-void emit_exchange(const char* operation, const char* reason, std::int64_t bytes_sent,
-                   const Layout& source, const Layout& destination, Collective collective) {
-  if (!observed()) return;
+std::exception_ptr announce_exchange(const char* operation, const char* reason,
+                                     std::int64_t bytes_sent, const Layout& source,
+                                     const Layout& destination, Collective collective) {
+  if (communication_limited()) {
+    if (auto error = charge(operation, reason, 0, source, destination, bytes_sent)) return error;
+  }
+  if (!observed()) return nullptr;
   Event event;
   event.collective = collective;
   event.operation = operation;
@@ -97,6 +103,7 @@ void emit_exchange(const char* operation, const char* reason, std::int64_t bytes
   event.source = &source;
   event.destination = &destination;
   emit(event);
+  return nullptr;
 }
 
 std::unique_ptr<Agreement> start_agreement(const DeviceMesh& mesh, const char* operation,

@@ -42,10 +42,12 @@ class Exchange {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Tells observers of an exchange on behalf of an operation.
-void emit_exchange(const char* operation, const char* reason, std::int64_t bytes_sent,
-                   const Layout& source, const Layout& destination,
-                   Collective collective = Collective::all_to_all);
+/// Tells observers of an exchange on behalf of an operation, and counts it for the scopes that
+/// limit communication. Returns their error, which all ranks have to learn of.
+[[nodiscard]] std::exception_ptr announce_exchange(const char* operation, const char* reason,
+                                                   std::int64_t bytes_sent, const Layout& source,
+                                                   const Layout& destination,
+                                                   Collective collective = Collective::all_to_all);
 
 /// A comparison of what all ranks of a mesh are about to do: `what` hashes it, `text` says it.
 std::unique_ptr<Agreement> start_agreement(const DeviceMesh& mesh, const char* operation,

@@ -183,12 +183,13 @@ DTensor select_across_ranks(const DTensor& a, int dim, const DTensor& index) {
       const Picks given = picks(own, to.index_set(c, dim));
       exchange.send(peer, select_indices(local, dim, tensor(given.from)));
     }
-    emit_exchange("index_select", "the picked elements lie on other ranks", exchange.bytes_sent(),
-                  from, to);
+    auto error = announce_exchange("index_select", "the picked elements lie on other ranks",
+                                   exchange.bytes_sent(), from, to);
     exchange.run(what.value(), start_agreement(mesh, "index_select", what,
                                                fmt::format("{} {} at {} indices of dimension {}",
                                                            to_string(a.dtype()), to_string(from),
-                                                           index.numel(), dim)));
+                                                           index.numel(), dim),
+                                               std::move(error)));
     return select_indices(concatenated("index_select", arrived, dim), dim, tensor(order));
   });
 }

@@ -100,8 +100,8 @@ DTensor class_loss(const char* function, const DTensor& a, const DTensor& target
   });
   if (!counts_targets(o) || !mesh.is_member()) return result;
   const DTensor divisor =
-      redistribute(DTensor(mesh, ready.output, weights), mesh, ready.output.without_partial(), false,
-                   function, "a mean needs the number of all targets that count");
+      redistribute(DTensor(mesh, ready.output, weights), mesh, ready.output.without_partial(),
+                   false, function, "a mean needs the number of all targets that count");
   return wrap(operation, mesh, ready.output,
               [&] { return quotient(result.to_local(), divisor.to_local()); });
 }

@@ -160,11 +160,13 @@ void Rearrangement::run(const char* operation, const char* reason) {
   if (communicates_) {
     what_.add(result_.layout.hash());
     what_.add(static_cast<std::uint64_t>(result.dtype()));
-    emit_exchange(operation, reason, exchange_.bytes_sent(), *source_, result_.layout);
+    auto error =
+        announce_exchange(operation, reason, exchange_.bytes_sent(), *source_, result_.layout);
     exchange_.run(what_.value(),
                   start_agreement(mesh_, operation, what_,
                                   fmt::format("{} {} from {}", to_string(result.dtype()),
-                                              to_string(result_.layout), to_string(*source_))));
+                                              to_string(result_.layout), to_string(*source_)),
+                                  std::move(error)));
     for (const Arrival& a : arrivals_) copy_runs(result, a.packed, dim_, a.runs);
   }
   fence(result.device(), "dtensor::rearrange");

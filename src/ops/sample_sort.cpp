@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dtensor/comm/communication_scope.hpp"
 #include "dtensor/ops/view_rule.hpp"
 #include "exchange.hpp"
 #include "local/indexing.hpp"
@@ -70,17 +71,19 @@ class SampleSort {
 
   void carry_out(Exchange& exchange, const char* reason,
                  Collective collective = Collective::all_to_all) {
-    emit_exchange("sort", reason, exchange.bytes_sent(), layout_, layout_, collective);
+    auto error =
+        announce_exchange("sort", reason, exchange.bytes_sent(), layout_, layout_, collective);
     Hash what;
     what.add(layout_.hash());
     what.add(static_cast<std::uint64_t>(dtype_));
     what.add(static_cast<std::uint64_t>(dim_));
     what.add(order_.flip);
-    auto agreement =
-        agreed_ ? nullptr
-                : start_agreement(mesh_, "sort", what,
-                                  fmt::format("{} {} along dimension {}", to_string(dtype_),
-                                              to_string(layout_), dim_));
+    auto agreement = agreed_ && !communication_limited()
+                         ? nullptr
+                         : start_agreement(mesh_, "sort", what,
+                                           fmt::format("{} {} along dimension {}",
+                                                       to_string(dtype_), to_string(layout_), dim_),
+                                           std::move(error));
     exchange.run(what.value(), std::move(agreement));
     agreed_ = true;
   }

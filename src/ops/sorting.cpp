@@ -143,12 +143,13 @@ Result<DTensor> top(const DTensor& a, int dim, std::int64_t k, bool largest) {
     what.add(layout.hash());
     what.add(static_cast<std::uint64_t>(x.dtype()));
     what.add_range(std::vector<std::int64_t>{dim, k, largest ? 1 : 0});
-    emit_exchange("topk", "the candidates of all ranks", exchange.bytes_sent(), layout, to,
-                  Collective::all_gather);
+    auto error = announce_exchange("topk", "the candidates of all ranks", exchange.bytes_sent(),
+                                   layout, to, Collective::all_gather);
     exchange.run(what.value(),
                  start_agreement(mesh, "topk", what,
                                  fmt::format("{} of {} {} along dimension {}", k,
-                                             to_string(x.dtype()), to_string(layout), dim)));
+                                             to_string(x.dtype()), to_string(layout), dim),
+                                 std::move(error)));
     return as_result(top_pairs(concatenated("topk", all, 1), k, order), to.local_shape(self), dim,
                      x.dtype());
   });

@@ -132,9 +132,10 @@ std::string to_string(const DTensor& tensor);
 
 namespace detail {
 /// Redistribution on behalf of an operation, for the library itself: may also enter Partial.
-/// \param operation, reason  for the event stream
+/// \param operation, reason  for the event stream; with a reason, scopes may forbid it
+/// \param input  which input of an operator it is, for errors; -1 where it is none
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
-                     bool async_op, const char* operation, const char* reason);
+                     bool async_op, const char* operation, const char* reason, int input = -1);
 }  // namespace detail
 
 }  // namespace dtensor
