@@ -82,6 +82,42 @@ TEST_F(ImplicitReplication, InsideATensorCountsAsReplicated) {
   }
 }
 
+// The families of operators define their overloads by one macro; one of each.
+TEST_F(ImplicitReplication, EveryFamilyOfOperators) {
+  const Array w = numbers.array({5, 3});
+  const DTensor x = place(a, mesh, {Shard(0), Shard(1)});
+  EXPECT_THROW(einsum("ij,jk->ik", x, whole(w)), TypeError);
+  EXPECT_THROW(where(whole(b), x, 0), TypeError);
+  EXPECT_THROW(equal(x, whole(a)), TypeError);
+  EXPECT_THROW(add_(x, whole(b)), TypeError);
+  EXPECT_EQ(error_of(x, a), 0);
+  const ImplicitReplicationScope scope;
+  const auto product =
+      evaluate({"ij", "jk"}, "ik", {a, w}, [](const auto& v) { return v[0] * v[1]; });
+  EXPECT_LT(error_of(einsum("ij,jk->ik", x, whole(w)), *product), 1e-13);
+  EXPECT_EQ(error_of(where(gt(whole(b), 0), x, 0),
+                     *evaluate({"ij", "ij"}, "ij", {a, b},
+                               [](const auto& v) { return v[1] > 0 ? v[0] : 0.0; })),
+            0);
+  EXPECT_TRUE(equal(x, whole(a)));
+  EXPECT_FALSE(equal(whole(b), x));
+  const Tensor picks = Tensor::from_vector(std::vector<std::int64_t>{3, 0}, {2});
+  EXPECT_EQ(index_select(x, 1, picks).shape(), (Shape{7, 2}));
+  EXPECT_EQ(mse_loss(x, whole(a)).full_tensor().item<double>(), 0);
+}
+
+// What is written in place arrives, whichever of the two is written to.
+TEST_F(ImplicitReplication, InPlace) {
+  const auto sum = evaluate({"ij", "ij"}, "ij", {a, b}, [](const auto& v) { return v[0] + v[1]; });
+  const DTensor x = place(a, mesh, {Shard(0), Shard(1)}), y = place(a, mesh, {Shard(0), Shard(1)});
+  const Tensor t = whole(b);
+  const ImplicitReplicationScope scope;
+  add_(x, t);
+  EXPECT_EQ(error_of(x, *sum), 0);
+  add_(t, y);
+  EXPECT_EQ(t.to_vector<double>(), sum->values);
+}
+
 // A whole tensor plus contributions: the contributions are reduced first, and it counts once.
 TEST_F(ImplicitReplication, WithPartialItCountsOnce) {
   const auto sum = evaluate({"ij", "ij"}, "ij", {a, b}, [](const auto& v) { return v[0] + v[1]; });

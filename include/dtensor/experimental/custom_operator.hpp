@@ -34,7 +34,7 @@ struct CustomOperatorOptions {
 /// const auto registration = register_sharding("my::scale_rows", [](const OperatorCall&) {
 ///   return std::vector<AcceptableSharding>{{{Shard(0)}, {Shard(0), Shard(0)}}};
 /// });
-/// DTensor y = scale_rows({x, factors});
+/// DTensor y = scale_rows({x, factors});  // (n, m) and (n, 1)
 /// ```
 class CustomOperator {
  public:
