@@ -119,7 +119,7 @@ DTensor contract(const char* name, const Contraction& e, const DTensor& a, const
                   [&](Locals x) { return contract(name, e, x[0], x[1]); });
 }
 
-Rearrangement::Rearrangement(const std::string& input, const std::string& output)
+Reordering::Reordering(const std::string& input, const std::string& output)
     : rule(input + "->" + output,
            input.size() == output.size() ? moves_elements() : in_the_only_input()),
       sums(input.size() != output.size()) {
@@ -131,15 +131,14 @@ Rearrangement::Rearrangement(const std::string& input, const std::string& output
   for (char c : output) order.push_back(position(left, c));
 }
 
-Tensor rearrange(const char*, const Rearrangement& r, const Tensor& a) {
+Tensor reorder(const char*, const Reordering& r, const Tensor& a) {
   if (!r.sums) return a.permute(r.order);
   // Sums of narrow integers are made in int64 and wrap around here.
   return scaled_sum(a, r.summed, false, sum_dtype(a.dtype()), 1).to(a.dtype()).permute(r.order);
 }
 
-DTensor rearrange(const char* name, const Rearrangement& r, const DTensor& a) {
-  return dispatch({name, r.rule, a.dtype()}, {a},
-                  [&](Locals x) { return rearrange(name, r, x[0]); });
+DTensor reorder(const char* name, const Reordering& r, const DTensor& a) {
+  return dispatch({name, r.rule, a.dtype()}, {a}, [&](Locals x) { return reorder(name, r, x[0]); });
 }
 
 namespace {

@@ -29,16 +29,16 @@ DTensor contract(const char* name, const Contraction& contraction, const DTensor
                  const DTensor& b);
 
 /// One tensor summed over dimensions and with the others in another order.
-struct Rearrangement {
-  Rearrangement(const std::string& input, const std::string& output);
+struct Reordering {
+  Reordering(const std::string& input, const std::string& output);
 
   Rule rule;
   DimSet summed;
   bool sums;
   std::vector<std::int64_t> order;  ///< of the dimensions that are left
 };
-Tensor rearrange(const char* name, const Rearrangement& rearrangement, const Tensor& a);
-DTensor rearrange(const char* name, const Rearrangement& rearrangement, const DTensor& a);
+Tensor reorder(const char* name, const Reordering& reordering, const Tensor& a);
+DTensor reorder(const char* name, const Reordering& reordering, const DTensor& a);
 
 /// The elements whose indices in two dimensions of equal extent are equal; `dropped` is missing in
 /// the result. Where both dimensions are sharded the ranks hold contributions to the diagonal;

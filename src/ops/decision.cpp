@@ -110,33 +110,25 @@ std::optional<Layout> make_layout(const Shape& shape,
 
 class Search {
  public:
-  Search(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
-         const std::vector<DType>& dtypes, DType result)
-      : rule_(rule),
-        inputs_(inputs),
-        dtypes_(dtypes),
-        result_(result),
-        grid_(inputs.front().grid()),
-        letters_(rule.letters()) {
-    for (const Layout& layout : inputs) shapes_.push_back(layout.shape());
-    output_shape_ = rule.output_shape(function, shapes_);
-  }
+  Search(const Choices& choices, const std::vector<Layout>& inputs,
+         const std::vector<DType>& dtypes)
+      : operator_(choices), inputs_(inputs), dtypes_(dtypes), grid_(inputs.front().grid()) {}
 
   Decision run() {
-    collect_strategies();
-    chosen_.assign(strategies_.size(), 0);
+    collect_choices();
+    chosen_.assign(choices_.size(), 0);
     while (true) {
       try_combination();
       std::size_t m = chosen_.size();
-      while (m > 0 && ++chosen_[m - 1] == strategies_[m - 1].size()) chosen_[--m] = 0;
+      while (m > 0 && ++chosen_[m - 1] == choices_[m - 1].size()) chosen_[--m] = 0;
       if (m == 0) return *best_;
     }
   }
 
  private:
-  // No strategy is offered that would make contributions out of whole values: the result would have
+  // No choice is offered that would make contributions out of whole values: the result would have
   // to be reduced for no gain.
-  bool reachable(const Strategy& s, int mesh_dim) const {
+  bool reachable(const Choice& s, int mesh_dim) const {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (s.inputs[i].is_partial() && !(s.inputs[i] == inputs_[i].placement(mesh_dim))) {
         return false;
@@ -145,7 +137,7 @@ class Search {
     return true;
   }
 
-  int changes(const Strategy& s, int mesh_dim) const {
+  int changes(const Choice& s, int mesh_dim) const {
     int count = 0;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       count += !(s.inputs[i] == inputs_[i].placement(mesh_dim));
@@ -153,42 +145,47 @@ class Search {
     return count;
   }
 
-  void collect_strategies() {
+  void collect_choices() {
     std::size_t combinations = 1;
     for (int m = 0; m < grid_->dim(); ++m) {
       Placements current;
       for (const Layout& layout : inputs_) current.push_back(layout.placement(m));
-      strategies_.push_back(strategies(rule_, shapes_, current));
-      std::erase_if(strategies_.back(), [&](const Strategy& s) { return !reachable(s, m); });
-      combinations *= std::min(strategies_.back().size(), max_combinations);
+      choices_.push_back(operator_.of_mesh_dim(current));
+      std::erase_if(choices_.back(), [&](const Choice& s) { return !reachable(s, m); });
+      combinations *= std::min(choices_.back().size(), max_combinations);
       combinations = std::min(combinations, max_combinations + 1);
     }
     if (combinations <= max_combinations) return;
     const int all = static_cast<int>(inputs_.size());
     for (int m = 0; m < grid_->dim(); ++m) {
-      auto& list = strategies_[static_cast<std::size_t>(m)];
+      auto& list = choices_[static_cast<std::size_t>(m)];
       // The first one replicates everything, which is always possible.
       list.erase(std::remove_if(list.begin() + 1, list.end(),
-                                [&](const Strategy& s) { return changes(s, m) == all; }),
+                                [&](const Choice& s) { return changes(s, m) == all; }),
                  list.end());
     }
   }
 
-  const Strategy& strategy(int mesh_dim) const {
+  const Choice& choice(int mesh_dim) const {
     const auto m = static_cast<std::size_t>(mesh_dim);
-    return strategies_[m][chosen_[m]];
+    return choices_[m][chosen_[m]];
   }
 
   // The orders in which the mesh dimensions may split the operator's dimensions: increasing, and
   // for each input the order that it has, followed by the mesh dimensions that are new to it.
   void try_combination() {
-    std::vector<Split> split(letters_.size());
+    std::vector<Split> split(static_cast<std::size_t>(operator_.axes));
     bool ordered = false;
     for (int m = 0; m < grid_->dim(); ++m) {
-      if (strategy(m).letter == 0) continue;
-      Split& s = split[letters_.find(strategy(m).letter)];
+      if (choice(m).axis == -1) continue;
+      Split& s = split[static_cast<std::size_t>(choice(m).axis)];
       s.push_back(m);
       ordered |= s.size() > 1;
+    }
+    for (int m = 0; m < grid_->dim(); ++m) {
+      const std::int64_t extent = choice(m).divided_extent;
+      if (extent == 0) continue;
+      if (extent % ranks_of(*grid_, split[static_cast<std::size_t>(choice(m).axis)]) != 0) return;
     }
     try_order(split);
     if (!ordered) return;
@@ -197,7 +194,9 @@ class Search {
       for (int d = 0; d < inputs_[i].shape().size(); ++d) {
         const Split& has = inputs_[i].split_by(d);
         const auto position = [&](int m) { return std::find(has.begin(), has.end(), m); };
-        Split& s = as_input[letters_.find(rule_.inputs()[i][static_cast<std::size_t>(d)])];
+        const int axis = operator_.input_axes[i][static_cast<std::size_t>(d)];
+        if (axis == -1) continue;
+        Split& s = as_input[static_cast<std::size_t>(axis)];
         std::stable_sort(s.begin(), s.end(),
                          [&](int a, int b) { return position(a) < position(b); });
       }
@@ -205,14 +204,14 @@ class Search {
     }
   }
 
-  Target target(const Placement& (*placement)(const Strategy&, std::size_t), std::size_t i,
-                const std::string& letters, const std::vector<Split>& split) const {
+  Target target(const Placements Choice::*placements, std::size_t i, const std::vector<int>& axes,
+                const std::vector<Split>& split) const {
     Target t;
-    for (int m = 0; m < grid_->dim(); ++m) t.placements.push_back(placement(strategy(m), i));
-    for (std::size_t d = 0; d < letters.size(); ++d) {
+    for (int m = 0; m < grid_->dim(); ++m) t.placements.push_back((choice(m).*placements)[i]);
+    for (std::size_t d = 0; d < axes.size(); ++d) {
       t.split_by.emplace_back();
-      if (letters[d] == '1') continue;
-      for (int m : split[letters_.find(letters[d])]) {
+      if (axes[d] == -1) continue;
+      for (int m : split[static_cast<std::size_t>(axes[d])]) {
         // Not where the tensor's extent of 1 stands for all indices.
         if (t.placements[static_cast<std::size_t>(m)].is_shard(static_cast<int>(d))) {
           t.split_by.back().push_back(m);
@@ -224,35 +223,41 @@ class Search {
 
   void try_order(const std::vector<Split>& split) {
     Cost cost;
-    std::vector<Target> targets;
+    std::vector<Target> targets, results;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      targets.push_back(
-          target([](const Strategy& s, std::size_t k) -> const Placement& { return s.inputs[k]; },
-                 i, rule_.inputs()[i], split));
+      targets.push_back(target(&Choice::inputs, i, operator_.input_axes[i], split));
       cost.seconds += redistribute_seconds(inputs_[i], targets.back(), dtypes_[i]);
     }
     cost.communicates = cost.seconds > 0;
-    for (int m = 0; m < grid_->dim(); ++m) cost.changes += changes(strategy(m), m);
-    const Target output =
-        target([](const Strategy& s, std::size_t) -> const Placement& { return s.output; }, 0,
-               rule_.output(), split);
-    cost.result_bytes = local_bytes(output_shape_, output.split_by, *grid_, result_);
-    std::int64_t group = 1;
-    for (int m = 0; m < grid_->dim(); ++m) {
-      if (output.placements[static_cast<std::size_t>(m)].is_partial()) group *= grid_->size(m);
-    }
-    if (cost.communicates && group > 1) {
-      const auto g = static_cast<double>(group);
-      cost.seconds += CostModel().seconds(
-          group - 1, static_cast<std::int64_t>(cost.result_bytes * (g - 1) / g));
+    for (int m = 0; m < grid_->dim(); ++m) cost.changes += changes(choice(m), m);
+    for (std::size_t i = 0; i < operator_.output_shapes.size(); ++i) {
+      results.push_back(target(&Choice::outputs, i, operator_.output_axes[i], split));
+      const double bytes = local_bytes(operator_.output_shapes[i], results[i].split_by, *grid_,
+                                       operator_.results[i]);
+      cost.result_bytes += bytes;
+      std::int64_t group = 1;
+      for (int m = 0; m < grid_->dim(); ++m) {
+        if (results[i].placements[static_cast<std::size_t>(m)].is_partial()) {
+          group *= grid_->size(m);
+        }
+      }
+      if (cost.communicates && group > 1) {
+        const auto g = static_cast<double>(group);
+        cost.seconds +=
+            CostModel().seconds(group - 1, static_cast<std::int64_t>(bytes * (g - 1) / g));
+      }
     }
     if (best_ && !(cost < best_cost_)) return;
 
-    const auto result = make_layout(output_shape_, grid_, output);
-    if (!result) return;
-    Decision decision{{}, *result, false};
+    std::vector<Layout> outputs;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto layout = make_layout(operator_.output_shapes[i], grid_, results[i]);
+      if (!layout) return;
+      outputs.push_back(*layout);
+    }
+    Decision decision{{}, outputs.front(), false, {outputs.begin() + 1, outputs.end()}};
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const auto layout = make_layout(shapes_[i], grid_, targets[i]);
+      const auto layout = make_layout(inputs_[i].shape(), grid_, targets[i]);
       if (!layout) return;
       const bool stays = *layout == inputs_[i];
       decision.moves |= !stays;
@@ -262,25 +267,57 @@ class Search {
     best_cost_ = cost;
   }
 
-  const Rule& rule_;
+  const Choices& operator_;
   const std::vector<Layout>& inputs_;
   const std::vector<DType>& dtypes_;
-  DType result_;
   std::shared_ptr<const ProcessGrid> grid_;
-  std::string letters_;
-  std::vector<Shape> shapes_;
-  Shape output_shape_;
-  std::vector<std::vector<Strategy>> strategies_;  // per mesh dimension
+  std::vector<std::vector<Choice>> choices_;  // per mesh dimension
   std::vector<std::size_t> chosen_;
   std::optional<Decision> best_;
   Cost best_cost_;
 };
 
+// What a rule offers.
+Choices choices_of(const char* function, const Rule& rule, std::vector<Shape> shapes,
+                   DType result) {
+  const std::string letters = rule.letters();
+  const auto axis_of = [letters](char c) {
+    const auto position = letters.find(c);
+    return position == std::string::npos ? -1 : static_cast<int>(position);
+  };
+  const auto axes_of = [&](const std::string& dims) {
+    std::vector<int> axes;
+    for (char c : dims) axes.push_back(axis_of(c));
+    return axes;
+  };
+  Choices choices;
+  for (const std::string& input : rule.inputs()) choices.input_axes.push_back(axes_of(input));
+  choices.output_axes.push_back(axes_of(rule.output()));
+  choices.axes = static_cast<int>(letters.size());
+  choices.output_shapes.push_back(rule.output_shape(function, shapes));
+  choices.results.push_back(result);
+  choices.of_mesh_dim = [&rule, axis_of, shapes = std::move(shapes)](const Placements& current) {
+    std::vector<Choice> list;
+    for (Strategy& s : strategies(rule, shapes, current)) {
+      list.push_back({std::move(s.inputs), {s.output}, s.letter == 0 ? -1 : axis_of(s.letter)});
+    }
+    return list;
+  };
+  return choices;
+}
+
 }  // namespace
+
+Decision decide(const Choices& choices, const std::vector<Layout>& inputs,
+                const std::vector<DType>& dtypes) {
+  return Search(choices, inputs, dtypes).run();
+}
 
 Decision decide(const char* function, const Rule& rule, const std::vector<Layout>& inputs,
                 const std::vector<DType>& dtypes, DType result) {
-  return Search(function, rule, inputs, dtypes, result).run();
+  std::vector<Shape> shapes;
+  for (const Layout& layout : inputs) shapes.push_back(layout.shape());
+  return decide(choices_of(function, rule, std::move(shapes), result), inputs, dtypes);
 }
 
 }  // namespace dtensor

@@ -49,7 +49,7 @@ T sum_of_products(const char* name, std::string_view subscripts, std::vector<T> 
     for (const auto& d : plan->operands[i].diagonals) {
       values[i] = diagonal(name, values[i], d.kept, d.dropped);
     }
-    if (const auto& r = plan->operands[i].rearrangement) values[i] = rearrange(name, *r, values[i]);
+    if (const auto& r = plan->operands[i].reordering) values[i] = reorder(name, *r, values[i]);
   }
   for (const EinsumPlan::Step& step : plan->steps) {
     values.push_back(contract(name, step.contraction, values[step.a], values[step.b]));

@@ -327,7 +327,7 @@ EinsumPlan make_einsum_plan(const char* name, std::string_view text,
     if (target == unique[i]) continue;
     Renaming rename;
     const std::string from = rename(unique[i]), to = rename(target);
-    plan.operands[i].rearrangement.emplace(from, to);
+    plan.operands[i].reordering.emplace(from, to);
   }
   if (count > 1 && !Order(subscripts, left, plan).run()) {
     throw ValueError(name, fmt::format("\"{}\"", text),

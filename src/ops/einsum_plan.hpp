@@ -21,7 +21,7 @@ struct EinsumPlan {
       int kept, dropped;
     };
     std::vector<Diagonal> diagonals;
-    std::optional<Rearrangement> rearrangement;
+    std::optional<Reordering> reordering;
   };
   /// The product of two tensors: operands are counted from 0, results of steps after them.
   struct Step {

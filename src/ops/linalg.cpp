@@ -78,11 +78,11 @@ T outer_product(const T& a, const T& b) {
 
 template <class T>
 T diagonal_sum(const T& a) {
-  static const Rearrangement sum("a", "");
+  static const Reordering sum("a", "");
   if (a.dim() != 2 || a.shape()[0] != a.shape()[1]) {
     throw ValueError("trace", fmt::format("shape {}", to_string(a.shape())), "a square matrix");
   }
-  return rearrange("trace", sum, diagonal("trace", a, 0, 1));
+  return reorder("trace", sum, diagonal("trace", a, 0, 1));
 }
 
 bool is_equal(const Scalar& number, double value) {

@@ -4,7 +4,9 @@
 /// it, run the local kernel, wrap its result.
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -53,8 +55,18 @@ struct Prepared {
 };
 /// As `dispatch`.
 Prepared prepare(const Operation& operation, Inputs inputs);
+/// The same with a decision from somewhere else than the cache.
+Prepared prepare(const char* name, Inputs inputs,
+                 FunctionRef<std::shared_ptr<const Decision>()> make_decision);
 /// Wraps this rank's part of a result; `make` is not called on ranks outside of the mesh.
 DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& output,
              FunctionRef<Tensor()> make);
+
+namespace detail {
+/// What a program has registered to decide instead of an operator's rule: the decision, or null
+/// where nothing is registered for that operator. Null while nothing is registered at all.
+using DecisionSource = std::shared_ptr<const Decision> (*)(const Operation&, Inputs);
+extern std::atomic<DecisionSource> registered_decisions;
+}  // namespace detail
 
 }  // namespace dtensor

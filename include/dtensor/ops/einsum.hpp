@@ -44,10 +44,6 @@ template <AnyTensor T, std::same_as<T>... More>
 T einsum(std::string_view subscripts, const T& first, const More&... more) {
   return detail::einsum("einsum", subscripts, std::vector<T>{first, more...});
 }
-template <AnyTensor A, AnyTensor... More>
-requires(!(std::same_as<A, More> && ...)) DTensor
-    einsum(std::string_view, const A&, const More&...) {
-  detail::throw_mixed("einsum");
-}
+DTENSOR_MIXED_OPERATOR(einsum)
 
 }  // namespace dtensor

@@ -98,11 +98,11 @@ T solve(const T& a, const T& b) {
 }
 
 template <class A, class B>
-requires detail::Mixed<A, B> DTensor solve_triangular(const A&, const B&,
-                                                      const TriangularOptions& = {}) {
-  detail::throw_mixed("solve_triangular");
+requires detail::Mixed<A, B>
+auto solve_triangular(const A& a, const B& b, const TriangularOptions& options = {}) {
+  return detail::call_mixed(
+      "solve_triangular", [](const auto&... x) { return solve_triangular(x...); }, a, b, options);
 }
-template <class A, class B>
-requires detail::Mixed<A, B> DTensor solve(const A&, const B&) { detail::throw_mixed("solve"); }
+DTENSOR_MIXED_OPERATOR(solve)
 
 }  // namespace dtensor

@@ -54,22 +54,9 @@ T masked_fill(const T& a, const T& mask, const Scalar& value);
 template <AnyTensor T>
 T one_hot(const T& index, std::int64_t classes = -1);
 
-template <class A, class B>
-requires detail::Mixed<A, B> DTensor index_select(const A&, std::int64_t, const B&) {
-  detail::throw_mixed("index_select");
-}
-template <class A, class B>
-requires detail::Mixed<A, B> DTensor gather(const A&, std::int64_t, const B&) {
-  detail::throw_mixed("gather");
-}
-template <class A, class B>
-requires detail::Mixed<A, B> DTensor masked_fill(const A&, const B&, const Scalar&) {
-  detail::throw_mixed("masked_fill");
-}
-template <AnyTensor A, AnyTensor B, AnyTensor C>
-requires(!std::same_as<A, B> || !std::same_as<A, C>) DTensor
-    scatter_add(const A&, std::int64_t, const B&, const C&) {
-  detail::throw_mixed("scatter_add");
-}
+DTENSOR_MIXED_OPERATOR(index_select)
+DTENSOR_MIXED_OPERATOR(gather)
+DTENSOR_MIXED_OPERATOR(masked_fill)
+DTENSOR_MIXED_OPERATOR(scatter_add)
 
 }  // namespace dtensor

@@ -127,16 +127,10 @@ T scaled_dot_product_attention(const T& query, const T& key, const T& value,
   return detail::attention(query, key, value, options);
 }
 
-#define DTENSOR_MIXED(name)                                                 \
-  template <class A, class B, class... Rest>                                \
-  requires detail::Mixed<A, B> A name(const A&, const B&, const Rest&...) { \
-    detail::throw_mixed(#name);                                             \
-  }
-DTENSOR_MIXED(embedding)
-DTENSOR_MIXED(cross_entropy)
-DTENSOR_MIXED(nll_loss)
-DTENSOR_MIXED(mse_loss)
-DTENSOR_MIXED(scaled_dot_product_attention)
-#undef DTENSOR_MIXED
+DTENSOR_MIXED_OPERATOR(embedding)
+DTENSOR_MIXED_OPERATOR(cross_entropy)
+DTENSOR_MIXED_OPERATOR(nll_loss)
+DTENSOR_MIXED_OPERATOR(mse_loss)
+DTENSOR_MIXED_OPERATOR(scaled_dot_product_attention)
 
 }  // namespace dtensor

@@ -78,19 +78,11 @@ T trace(const T& a) {
   return detail::trace(a);
 }
 
-#define DTENSOR_BINARY(name)  \
-  template <class A, class B> \
-  requires detail::Mixed<A, B> DTensor name(const A&, const B&) { detail::throw_mixed(#name); }
-DTENSOR_BINARY(matmul)
-DTENSOR_BINARY(mm)
-DTENSOR_BINARY(bmm)
-DTENSOR_BINARY(dot)
-DTENSOR_BINARY(outer)
-#undef DTENSOR_BINARY
-template <AnyTensor A, AnyTensor B, AnyTensor C>
-requires(detail::Mixed<A, B> || detail::Mixed<A, C>) DTensor
-    addmm(const A&, const B&, const C&, const Scalar& = 1, const Scalar& = 1) {
-  detail::throw_mixed("addmm");
-}
+DTENSOR_MIXED_OPERATOR(matmul)
+DTENSOR_MIXED_OPERATOR(mm)
+DTENSOR_MIXED_OPERATOR(bmm)
+DTENSOR_MIXED_OPERATOR(addmm)
+DTENSOR_MIXED_OPERATOR(dot)
+DTENSOR_MIXED_OPERATOR(outer)
 
 }  // namespace dtensor

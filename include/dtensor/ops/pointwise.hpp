@@ -76,8 +76,7 @@ std::pair<PointwiseOp, Operands<T>> clamp_operands(const char* function, const T
   T name(const Scalar& a, const T& b) {                                     \
     return detail::pointwise(PointwiseOp::name, detail::Operands<T>{a, b}); \
   }                                                                         \
-  template <class A, class B>                                               \
-  requires detail::Mixed<A, B> DTensor name(const A&, const B&) { detail::throw_mixed(#name); }
+  DTENSOR_MIXED_OPERATOR(name)
 #define DTENSOR_BINARY(name)                                                  \
   DTENSOR_BINARY_RESULT(name)                                                 \
   template <AnyTensor T>                                                      \
@@ -90,10 +89,7 @@ std::pair<PointwiseOp, Operands<T>> clamp_operands(const char* function, const T
     detail::pointwise_in_place(PointwiseOp::name, detail::Operands<T>{a, b}); \
     return a;                                                                 \
   }                                                                           \
-  template <class A, class B>                                                 \
-  requires detail::Mixed<A, B> DTensor name##_(const A&, const B&) {          \
-    detail::throw_mixed(#name "_");                                           \
-  }
+  DTENSOR_MIXED_OPERATOR(name##_)
 
 /// The absolute value; of complex numbers their modulus, real. Not for bool. The lowest integer
 /// keeps its sign.
@@ -328,6 +324,17 @@ T copy_(const T& a, const T& from) {
   detail::copy(a, from);
   return a;
 }
+
+DTENSOR_MIXED_OPERATOR(where)
+DTENSOR_MIXED_OPERATOR(clamp)
+DTENSOR_MIXED_OPERATOR(clamp_)
+DTENSOR_MIXED_OPERATOR(lerp)
+DTENSOR_MIXED_OPERATOR(lerp_)
+DTENSOR_MIXED_OPERATOR(addcmul)
+DTENSOR_MIXED_OPERATOR(addcmul_)
+DTENSOR_MIXED_OPERATOR(addcdiv)
+DTENSOR_MIXED_OPERATOR(addcdiv_)
+DTENSOR_MIXED_OPERATOR(copy_)
 
 // The operators of C++. `&&` and `||` evaluate both sides, and `==` gives a tensor of bool.
 #define DTENSOR_OPERATOR(symbol, name)             \

@@ -190,13 +190,7 @@ bool allclose(const T& a, const T& b, double rtol = 1e-5, double atol = 1e-8,
               bool equal_nan = false) {
   return detail::close("allclose", a, b, rtol, atol, equal_nan);
 }
-template <class A, class B>
-requires detail::Mixed<A, B>
-bool equal(const A&, const B&) { detail::throw_mixed("equal"); }
-template <class A, class B>
-requires detail::Mixed<A, B>
-bool allclose(const A&, const B&, double = 1e-5, double = 1e-8, bool = false) {
-  detail::throw_mixed("allclose");
-}
+DTENSOR_MIXED_OPERATOR(equal)
+DTENSOR_MIXED_OPERATOR(allclose)
 
 }  // namespace dtensor
