@@ -138,7 +138,12 @@ Tensor with_equal_replicas(const Tensor& local, const DeviceMesh& mesh, const La
   const Tensor source =
       holds ? local
             : Tensor::empty(local_shape_on(from, Runtime::rank()), local.dtype(), local.device());
-  const Tensor agreed = detail::start(program, source, nullptr, "from_local", "run_check")->wait();
+  std::vector<Tensor> results;
+  all_or_none(*mesh.communicator(), "from_local",
+              [&] { results = detail::memory_for(*program.program, local.device()); });
+  const Tensor agreed =
+      detail::start(program, source, nullptr, "from_local", "run_check", std::move(results))
+          ->wait();
   return holds ? local : agreed;
 }
 
@@ -208,18 +213,24 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
     return DTensor(mesh, layout, apart_from(tensor, local));
   }
   const Description d = exchange_description(*communicator, tensor, *source);
-  std::optional<Layout> layout;
-  all_or_none(*communicator, function, [&] { layout.emplace(d.shape, mesh.grid(), placements); });
   // The source rank alone is a mesh too; scattering is a move from there.
   const auto alone = std::make_shared<const ProcessGrid>(
       Shape{1}, std::vector<int>{mesh.grid()->rank_at(*source)});
-  const Layout from(d.shape, alone, {Replicate()});
-  const auto program = detail::compiled(from, *layout, d.dtype, communicator, mesh.ranks());
-  const bool is_source = communicator->rank() == *source;
-  const Tensor data =
-      is_source ? tensor.to(mesh.device())
-                : Tensor::empty(local_shape_on(from, Runtime::rank()), d.dtype, mesh.device());
-  const Tensor local = detail::start(program, data, nullptr, function, "")->wait();
+  std::optional<Layout> layout;
+  detail::Compiled program;
+  Tensor data;
+  std::vector<Tensor> results;
+  all_or_none(*communicator, function, [&] {
+    layout.emplace(d.shape, mesh.grid(), placements);
+    const Layout from(d.shape, alone, {Replicate()});
+    program = detail::compiled(from, *layout, d.dtype, communicator, mesh.ranks());
+    data = communicator->rank() == *source
+               ? tensor.to(mesh.device())
+               : Tensor::empty(local_shape_on(from, Runtime::rank()), d.dtype, mesh.device());
+    results = detail::memory_for(*program.program, mesh.device());
+  });
+  const Tensor local =
+      detail::start(program, data, nullptr, function, "", std::move(results))->wait();
   return DTensor(mesh, *layout, apart_from(tensor, local));
 }
 

@@ -128,7 +128,7 @@ class RedistributeCall {
     std::optional<Layout> destination;
     std::vector<int> joint;
     detail::Compiled program;
-    Tensor result;
+    std::vector<Tensor> results;
     std::exception_ptr error;
     Execution::progress_all();
     try {
@@ -144,8 +144,7 @@ class RedistributeCall {
           error = detail::charge(operation, reason, input, source.layout, *destination,
                                  program.program->bytes_sent);
         }
-        // Before the ranks agree, so that all of them learn when one has no memory for it.
-        result = Tensor::empty(program.program->buffer_shapes.back(), source.dtype, mesh.device());
+        results = detail::memory_for(*program.program, mesh.device());
       }
     } catch (...) {
       if (!communicator) throw;
@@ -174,7 +173,8 @@ class RedistributeCall {
       if (error) agreement->wait();
     }
     auto execution = detail::start(program, local.to(mesh.device()), std::move(agreement),
-                                   operation, reason, std::move(result));
+                                   operation, reason, std::move(results));
+    Tensor result;
     if (!async_op || !program.program->plan->communicates()) {
       result = execution->wait();
       execution = nullptr;

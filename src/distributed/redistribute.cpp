@@ -69,9 +69,21 @@ Compiled compiled(const Layout& source, const Layout& destination, DType dtype,
   return {std::move(program), std::move(communicator)};
 }
 
+std::vector<Tensor> memory_for(const Program& program, DeviceKind device) {
+  std::vector<Tensor> results;
+  for (std::size_t i = 1; i < program.buffer_shapes.size(); ++i) {
+    results.push_back(Tensor::empty(program.buffer_shapes[i], program.plan->dtype(), device));
+  }
+  // Given back at once, to a pool that has them then. With no more, messages wait for one another.
+  std::vector<std::shared_ptr<Storage>> scratch;
+  for (std::int64_t bytes : program.min_scratch)
+    scratch.push_back(Storage::allocate(bytes, device));
+  return results;
+}
+
 std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,
                                  std::unique_ptr<Agreement> agreement, const char* operation,
-                                 const char* reason, Tensor result) {
+                                 const char* reason, std::vector<Tensor> results) {
   const Program& program = *compiled.program;
   if (observed()) {
     for (std::size_t i = 0; i < program.plan->steps().size(); ++i) {
@@ -88,7 +100,7 @@ std::shared_ptr<Execution> start(const Compiled& compiled, const Tensor& local,
     }
   }
   return std::make_shared<Execution>(compiled.program, compiled.communicator, local,
-                                     std::move(agreement), std::move(result));
+                                     std::move(agreement), std::move(results));
 }
 
 }  // namespace dtensor::detail

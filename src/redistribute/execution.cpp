@@ -127,7 +127,7 @@ struct Execution::Active {
 
 Execution::Execution(std::shared_ptr<const Program> program,
                      std::shared_ptr<Communicator> communicator, Tensor source,
-                     std::unique_ptr<Agreement> agreement, Tensor result)
+                     std::unique_ptr<Agreement> agreement, std::vector<Tensor> results)
     : program_(std::move(program)),
       communicator_(std::move(communicator)),
       agreement_(std::move(agreement)),
@@ -141,15 +141,17 @@ Execution::Execution(std::shared_ptr<const Program> program,
   }
   buffers_.push_back(std::move(source));
   buffers_.resize(program_->buffer_shapes.size());
-  if (buffers_.size() > 1) buffers_.back() = std::move(result);
+  std::move(results.begin(), results.end(), buffers_.begin() + 1);
   if (program_->stages.empty()) {
     // A rank that an all-reduce leaves out still gets an empty result.
     allocate_buffers(buffers_.size() - 1);
     done_ = true;
     return;
   }
-  begin_stage();
-  while (work()) progress(false);
+  guarded([&] {
+    begin_stage();
+    while (work()) progress(false);
+  });
   if (!program_->plan->communicates()) test();
 }
 
@@ -169,6 +171,29 @@ void Execution::end() noexcept {
     if (!done_ || agreement_) wait();
   } catch (const std::exception&) {
     // Whoever asked for the result has had this error.
+  }
+}
+
+// What goes wrong while messages are under way is kept for `wait`; no buffer is given back before
+// the network is done with it.
+template <class F>
+void Execution::guarded(const F& f) {
+  try {
+    f();
+  } catch (...) {
+    failure_ = std::current_exception();
+    abandon();
+  }
+}
+
+// Scratch for a message. Where there is no memory for it now, but messages are under way whose
+// scratch will come back, there is none yet.
+std::shared_ptr<Storage> Execution::try_scratch(std::int64_t bytes) {
+  try {
+    return Storage::allocate(bytes, device_);
+  } catch (const ValueError&) {
+    if (requests_.empty()) throw;
+    return nullptr;
   }
 }
 
@@ -231,7 +256,8 @@ bool Execution::post_receives() {
     void* data = direct;
     if (!direct) {
       auto& scratch = contributions_[piece.first_contribution + r.slot];
-      scratch = Storage::allocate(bytes(piece.transfer), device_);
+      scratch = try_scratch(bytes(piece.transfer));
+      if (!scratch) break;
       data = scratch->data();
     }
     requests_.push_back(communicator_->irecv(data, bytes(piece.transfer), r.peer, tag_ + s.tag));
@@ -250,7 +276,8 @@ bool Execution::post_sends() {
   void* data = in_one_piece(input_, send.transfer, End::source);
   if (!data) {
     if (send_scratch_ > 0 && send_scratch_ + size > program_->limits.window_bytes) return false;
-    scratch = Storage::allocate(size, device_);
+    scratch = try_scratch(size);
+    if (!scratch) return false;
     copy_packed(input_, send.transfer, End::source, static_cast<unsigned char*>(scratch->data()));
     fence(device_, "dtensor::pack");
     data = scratch->data();
@@ -272,8 +299,8 @@ bool Execution::work() {
   const bool received = post_receives();
   const bool sent = post_sends();
   if (sent || received) return true;
-  // The own part is copied while messages are under way. Those that arrive at once are taken before:
-  // within a node they are still in a cache then, and copying moves them out of it.
+  // The own part is copied while messages are under way. Those that arrive at once are taken
+  // before: within a node they are still in a cache then, and copying moves them out of it.
   if (next_own_ == 0 && !own_pieces_.empty()) {
     std::ptrdiff_t patience = 64;  // requests looked at
     while (patience > 0 && !requests_.empty()) {
@@ -412,30 +439,34 @@ bool Execution::may_advance() {
 }
 
 bool Execution::test() {
-  while (!done_) {
-    const bool worked = work();
-    progress(false);
-    if (agreement_ && agreement_->failed()) return true;
-    if (done_) break;
-    if (stage_done()) {
-      if (!may_advance()) return agreement_->failed();
-      end_stage();
-    } else if (!worked) {
-      return false;
+  guarded([&] {
+    while (!done_ && !(agreement_ && agreement_->failed())) {
+      const bool worked = work();
+      progress(false);
+      if (done_) break;
+      if (stage_done()) {
+        if (!may_advance()) break;
+        end_stage();
+      } else if (!worked) {
+        break;
+      }
     }
-  }
-  return !agreement_ || agreement_->test();
+  });
+  if (agreement_ && agreement_->failed()) return true;
+  return done_ && (!agreement_ || agreement_->test());
 }
 
 const Tensor& Execution::wait() {
-  while (!done_ && !(agreement_ && agreement_->failed())) {
-    const bool worked = work();
-    if (stage_done() && may_advance()) {
-      end_stage();
-    } else {
-      progress(!worked);
+  guarded([&] {
+    while (!done_ && !(agreement_ && agreement_->failed())) {
+      const bool worked = work();
+      if (stage_done() && may_advance()) {
+        end_stage();
+      } else {
+        progress(!worked);
+      }
     }
-  }
+  });
   if (agreement_) {
     if (!done_) abandon();
     const auto agreement = std::move(agreement_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 #include "dtensor/redistribute/geometry.hpp"
@@ -128,8 +129,12 @@ class Compiler {
     sort_by_order(gather_receives, gather.receives);
   }
 
-  // Scratch that a stage holds at most.
-  std::int64_t scratch(const Stage& stage) const {
+  struct Scratch {
+    std::int64_t most = 0;            // that a stage holds at once
+    std::vector<std::int64_t> least;  // blocks that it has to hold at once
+  };
+
+  Scratch scratch(const Stage& stage) const {
     std::int64_t sent = 0, largest_sent = 0;
     for (const Send& s : stage.sends) {
       if (is_block(s.transfer, stage.input_shape)) continue;
@@ -137,24 +142,32 @@ class Compiler {
       largest_sent = std::max(largest_sent, bytes(s.transfer));
     }
     std::int64_t received = 0, largest_received = 0;
-    std::map<std::size_t, std::int64_t> per_slice;
+    std::map<std::size_t, std::vector<std::int64_t>> per_slice;
+    std::vector<std::int64_t> least;
     for (const Piece& p : stage.pieces) received += piece_scratch(p, stage);
     for (const Receive& r : stage.receives) {
       const Piece& p = stage.pieces[r.piece];
-      std::int64_t& slice = per_slice[stage.reduces ? r.slice : 0];
+      std::vector<std::int64_t>& slice = per_slice[stage.reduces ? r.slice : 0];
       if (stage.reduces) {
-        slice += bytes(p.transfer) + (r.slot == 0 ? 2 * bytes(p.transfer) : 0);
-      } else {
-        slice = std::max(slice, piece_scratch(p, stage));
+        // The contributions, and once for a piece this rank's own and the result.
+        slice.insert(slice.end(), r.slot == 0 ? 3 : 1, bytes(p.transfer));
+      } else if (slice.empty() || slice[0] < piece_scratch(p, stage)) {
+        slice = {piece_scratch(p, stage)};
       }
-      largest_received = std::max(largest_received, slice);
+      const std::int64_t sum = std::accumulate(slice.begin(), slice.end(), std::int64_t{0});
+      if (sum > largest_received) {
+        largest_received = sum;
+        least = slice;
+      }
     }
+    least.push_back(largest_sent);
     // The pool rounds sizes up by at most an eighth.
     const std::int64_t total =
         std::min(sent, program_.limits.window_bytes + largest_sent) +
         std::min(received, program_.limits.window_bytes + 2 * largest_received);
-    return total + total / 8 +
-           128 * static_cast<std::int64_t>(stage.sends.size() + stage.pieces.size());
+    return {total + total / 8 +
+                128 * static_cast<std::int64_t>(stage.sends.size() + stage.pieces.size()),
+            std::move(least)};
   }
 
   // The contributions and the packed result.
@@ -221,7 +234,7 @@ Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& partic
   Compiler compiler(program, participants, rank);
   const auto& steps = program.plan->steps();
   program.buffer_shapes.push_back(local_shape_on(program.plan->source(), rank));
-  std::int64_t intermediate = 0, peak = 0;
+  std::int64_t intermediate = 0, peak = 0;  // what steps make is there from the start
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     program.buffer_shapes.push_back(local_shape_on(step.to, rank));
@@ -243,14 +256,21 @@ Program compile(std::shared_ptr<const Plan> plan, const std::vector<int>& partic
       program.stages.push_back(std::move(stage));
       program.stages.push_back(std::move(gather));
     }
-    const std::int64_t result =
-        program.buffer_shapes.back().product() * size_of(program.plan->dtype());
-    for (const Stage& s : program.stages) {
-      if (s.step == i) peak = std::max(peak, intermediate + compiler.scratch(s));
+    if (i + 1 < steps.size()) {
+      intermediate += program.buffer_shapes.back().product() * size_of(program.plan->dtype());
     }
-    if (i + 1 < steps.size()) intermediate += result;
   }
-  program.peak_scratch_bytes = std::max(peak, intermediate);
+  for (const Stage& s : program.stages) {
+    auto scratch = compiler.scratch(s);
+    peak = std::max(peak, scratch.most);
+    const auto sum = [](const std::vector<std::int64_t>& blocks) {
+      return std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
+    };
+    if (sum(scratch.least) > sum(program.min_scratch)) {
+      program.min_scratch = std::move(scratch.least);
+    }
+  }
+  program.peak_scratch_bytes = intermediate + peak;
   program.step_bytes_sent.resize(steps.size());
   for (const Stage& s : program.stages) {
     for (const Send& send : s.sends)

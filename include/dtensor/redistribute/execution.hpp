@@ -22,10 +22,10 @@ class Execution {
   /// \param source        this rank's local tensor, with the shape of the program's first buffer
   /// \param agreement     the comparison of all ranks' arguments under way, if any; no result is
   ///                      used before it has ended well
-  /// \param result        where the result goes, with the shape of the program's last buffer; made
-  ///                      when needed if undefined
+  /// \param results       what the steps make, with the shapes of the program's buffers after the
+  ///                      first; made when needed if absent
   Execution(std::shared_ptr<const Program> program, std::shared_ptr<Communicator> communicator,
-            Tensor source, std::unique_ptr<Agreement> agreement, Tensor result = {});
+            Tensor source, std::unique_ptr<Agreement> agreement, std::vector<Tensor> results = {});
   /// Blocks until the network is done with the buffers.
   ~Execution();
   Execution(const Execution&) = delete;
@@ -48,6 +48,9 @@ class Execution {
   struct PieceState;
   struct Active;
 
+  template <class F>
+  void guarded(const F& f);
+  std::shared_ptr<Storage> try_scratch(std::int64_t bytes);
   void allocate_buffers(std::size_t last);
   void begin_stage();
   void end_stage();
@@ -74,7 +77,7 @@ class Execution {
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Agreement> agreement_;
   std::uint64_t number_ = 0;    // among those left under way; 0 when not one of them
-  std::exception_ptr failure_;  // of the network
+  std::exception_ptr failure_;  // of the network, or for want of memory
   std::int64_t element_size_;
   DeviceKind device_;
   int tag_ = 0;

@@ -81,6 +81,8 @@ struct Program {
   std::vector<std::int64_t> step_bytes_sent;  ///< the same for each step of the plan
   /// Bytes of scratch and intermediate buffers at most held at once, for a dense source.
   std::int64_t peak_scratch_bytes = 0;
+  /// Bytes of the scratch blocks without which it cannot be carried out at all.
+  std::vector<std::int64_t> min_scratch;
 };
 
 /// \param participants  ranks of `MPI_COMM_WORLD` in the order of the communicator that is used;
