@@ -147,7 +147,6 @@ DTensor regrouped(const char* function, const DTensor& a, const Shape& shape, co
   for (const auto& [d, mesh_dims] : from.shard_order()) {
     if (!inside(d)) order.emplace_back(shift(d), mesh_dims);
   }
-  if (added > 0) order.emplace_back(to_dim, split_by);
   const Layout to(target, from.grid(), placements, order);
   const Extents origin = Extents::filled(from.grid()->dim(), 0);
   for (const Extents& c : coordinates_along(*from.grid(), split_by, origin)) {

@@ -184,40 +184,14 @@ class SplitSearch {
  private:
   static constexpr int none = -1;
 
-  // Whether the indices of dimension `dim` differ along a mesh dimension.
-  bool varies(int dim, int mesh_dim) const {
-    std::int64_t stride = 1;
-    for (std::size_t k = h_.mesh_dims.size(); k-- > 0 && h_.mesh_dims[k] != mesh_dim;) {
-      stride *= grid_.size(h_.mesh_dims[k]);
-    }
-    for (std::size_t c = 0; c < h_.sets.size(); ++c) {
-      if (!h_.sets[c]) continue;
-      // The first coordinate after this one along the mesh dimension that holds anything.
-      for (std::int64_t i = h_.coordinates[c][mesh_dim] + 1; i < grid_.size(mesh_dim); ++i) {
-        const auto other = c + static_cast<std::size_t>((i - h_.coordinates[c][mesh_dim]) * stride);
-        if (!h_.sets[other]) continue;
-        const auto d = static_cast<std::size_t>(dim);
-        if (!((*h_.sets[c])[d] == (*h_.sets[other])[d])) return true;
-        break;
-      }
-    }
-    return false;
-  }
-
   bool assign(std::size_t k) {
     if (k == h_.mesh_dims.size()) return solve();
+    // Dimensions of extent 1 last, and none for mesh dimensions along which all hold the same.
     std::vector<int> candidates;
-    for (int d = 0; d < h_.shape.size(); ++d) {
-      if (varies(d, h_.mesh_dims[k])) candidates.push_back(d);
-    }
-    if (candidates.size() > 1) return false;
-    if (candidates.empty()) {
-      // Only one coordinate holds anything, or all hold the same.
-      for (int d = 0; d < h_.shape.size(); ++d) candidates.push_back(d);
-      std::stable_partition(candidates.begin(), candidates.end(),
-                            [&](int d) { return h_.shape[d] != 1; });
-      candidates.push_back(none);
-    }
+    for (int d = 0; d < h_.shape.size(); ++d) candidates.push_back(d);
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [&](int d) { return h_.shape[d] != 1; });
+    candidates.push_back(none);
     for (int d : candidates) {
       dim_of_[k] = d;
       if (assign(k + 1)) return true;

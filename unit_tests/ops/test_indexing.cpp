@@ -246,6 +246,9 @@ TEST(Indexing, Communication) {
   EXPECT_EQ(events([&] { return gather(rows, 1, at(index2, S0)); }, "[S(0)]"), 0);
   EXPECT_EQ(events([&] { return gather(whole, 1, at(index2, S1)); }, "[S(1)]"), 0);
   EXPECT_EQ(events([&] { return gather(columns, 1, at(index2, R)); }, "[P]"), 0);
+  // Sharded indices are not gathered where lines can be exchanged.
+  EXPECT_LE(events([&] { return gather(columns, 1, at(index2, S0)); }, "[S(0)]"), 1);
+  EXPECT_LE(events([&] { return gather(columns, 1, at(index2, S1)); }, "[S(0)]"), 2);
   const Array src = numbers.array({4 * n, 2 * n});
   EXPECT_EQ(
       events([&] { return scatter_add(rows, 1, at(index2, S0), place(src, mesh, Placements{S0})); },

@@ -380,6 +380,7 @@ TEST(Shape, PlacementsOfResults) {
   EXPECT_EQ(to_string(pad(p, {1, 1}, 2).placements()), "[R]");
   EXPECT_EQ(to_string(cat({p, p}).placements()), "[P]");
   EXPECT_EQ(to_string(cat({x, p}).placements()), "[S(0)]");
+  EXPECT_EQ(to_string(cat({p, x}).placements()), "[R]");
 }
 
 // Cat of inputs that are placed differently.
