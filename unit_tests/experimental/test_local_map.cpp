@@ -257,6 +257,22 @@ TEST_F(LocalMapTest, GlobalShapes) {
                       {.out_shapes = {Shape{3 * n - 1, 2}}, .check = false})(y)
                 .layout(),
             layout);
+  // Where only the first mesh dimension splits, each of its coordinates counts once.
+  const Layout first_only({3 * n - 1, 2}, square.grid(), {S0, R});
+  const auto first_part = [&](const Tensor&) {
+    return Tensor::full(first_only.local_shape(*square.coordinate()), 1, DType::float64);
+  };
+  EXPECT_EQ(local_map(first_part, Placements{S0, R})(y).layout(), first_only);
+  // Without comparing, an input that is split alike tells the extent, and no other does.
+  const auto same = [](const Tensor& t) { return t; };
+  EXPECT_EQ(local_map(same, Placements{S0}, {}, {.check = false})(x).layout(), x.layout());
+  std::vector<std::int64_t> first_has_two(static_cast<std::size_t>(n), 0);
+  first_has_two.back() = 5;
+  first_has_two.front() += 2;
+  const std::int64_t rows = n == 1 ? 7 : 2;
+  const DTensor z = place(a, flat, {Shard(0, first_has_two)});
+  EXPECT_EQ(local_map(rows_of(rows), Placements{S0}, {}, {.check = false})(z).shape(),
+            (Shape{rows * n, 2}));
   // Nothing at all.
   EXPECT_EQ(local_map(rows_of(0), Placements{S0})(x).shape(), (Shape{0, 2}));
   const DTensor scalar = local_map([](const Tensor& t) { return sum(t); }, Placements{P})(x);
