@@ -47,7 +47,7 @@ bool on_any_rank(bool value) {
 
 TEST(RandomPrograms, EqualOneDevice) {
   const std::vector<DeviceMesh> meshes = all_meshes();
-  const long count = environment("DTENSOR_TEST_PROGRAMS", 4200);
+  const long count = environment("DTENSOR_TEST_PROGRAMS", 20000 / (Runtime::size() + 2));
   // Other programs for each number of ranks.
   const auto first =
       static_cast<std::uint64_t>(environment("DTENSOR_TEST_SEED", 1000000L * Runtime::size()));
