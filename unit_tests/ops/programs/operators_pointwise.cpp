@@ -155,17 +155,27 @@ struct Chosen {
   }
 };
 
-std::optional<Chosen> choose(Maker& m, bool in_place) {
-  const auto table = pointwise_table();
-  const auto& row = table[static_cast<std::size_t>(m.below(static_cast<int>(table.size())))];
+// An operator of the table and its operands. The first one of the program is the first operand, of
+// `where` the first choice.
+std::optional<Chosen> choose(Maker& m, bool in_place, int least_arity) {
+  std::vector<const PointwiseRow*> rows;
+  for (const PointwiseRow& row : pointwise_table()) {
+    if (row.arity >= least_arity) rows.push_back(&row);
+  }
+  const PointwiseRow& row = *rows[static_cast<std::size_t>(m.below(static_cast<int>(rows.size())))];
   if ((row.kinds & kind_of(m.dtype())) == 0 && !m.chance(5)) return std::nullopt;
   if (in_place && row.result != PointwiseResult::same && is_integral(m.dtype())) {
     return std::nullopt;
   }
   Chosen c{row.op, {0}, {0}, std::string(in_place ? row.in_place_name : row.name) + "(%0"};
-  const bool is_where = row.op == PointwiseOp::where;
-  if (is_where && !m.has(Need::exact)) return std::nullopt;
-  for (int i = 1; i < row.arity; ++i) {
+  int operand = 1;
+  if (row.op == PointwiseOp::where) {
+    if (in_place) return std::nullopt;
+    c = {row.op, {1, 0}, {0, 0}, "where(%1, %0"};
+    m.add(broadcast_partner(m, m.shape()), m.chance(80) ? DType::boolean : m.any_dtype());
+    operand = 2;
+  }
+  for (int i = operand; i < row.arity; ++i) {
     const bool is_value =
         (row.op == PointwiseOp::addcmul || row.op == PointwiseOp::addcdiv) && i == 3;
     if (is_value || m.chance(25)) {
@@ -192,15 +202,19 @@ std::optional<Chosen> choose(Maker& m, bool in_place) {
   return c;
 }
 
-std::optional<Call> pointwise(Maker& m) {
-  const auto c = choose(m, false);
+std::optional<Call> pointwise_of(Maker& m, int least_arity) {
+  const auto c = choose(m, false, least_arity);
   if (!c) return std::nullopt;
   return m.call(need_of(c->op, m.dtype()), precision_of(c->op), c->text,
                 [c = *c](const auto& x) { return detail::pointwise(c.op, c.operands(x)); });
 }
 
+std::optional<Call> pointwise(Maker& m) { return pointwise_of(m, 1); }
+// Few rows, with many ways to hand on contributions.
+std::optional<Call> pointwise_of_three(Maker& m) { return pointwise_of(m, 3); }
+
 std::optional<Call> pointwise_in_place(Maker& m) {
-  const auto c = choose(m, true);
+  const auto c = choose(m, true, 1);
   if (!c) return std::nullopt;
   return m.call(need_of(c->op, m.dtype()), precision_of(c->op), c->text, [c = *c](const auto& x) {
     auto copies = x;
@@ -278,9 +292,13 @@ std::optional<Call> symbols(Maker& m) {
 }  // namespace
 
 std::vector<ProgramOperator> pointwise_operators() {
-  return {{"pointwise", 30, pointwise}, {"pointwise in place", 10, pointwise_in_place},
-          {"clamp", 3, bounds},         {"to", 4, conversion},
-          {"fill_", 1, fill},           {"copy_", 2, copy},
+  return {{"pointwise", 30, pointwise},
+          {"pointwise of three", 8, pointwise_of_three},
+          {"pointwise in place", 10, pointwise_in_place},
+          {"clamp", 3, bounds},
+          {"to", 4, conversion},
+          {"fill_", 1, fill},
+          {"copy_", 2, copy},
           {"symbols", 5, symbols}};
 }
 
