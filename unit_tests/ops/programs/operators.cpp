@@ -36,7 +36,7 @@ Variable::Variable(const Tensor& t, bool is_exact, int exact_depth)
     const double size = std::abs(v);
     finite = finite && std::isfinite(size);
     smallest = std::min(smallest, size);
-    largest = std::max(largest, size);
+    if (std::isfinite(size)) largest = std::max(largest, size);
     lowest = std::min(lowest, v.real());
     smallest_imaginary = std::min(smallest_imaginary, std::abs(v.imag()));
     if (rounds(dtype) && !is_short(v, dtype)) exact = false;

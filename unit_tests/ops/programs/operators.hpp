@@ -23,7 +23,7 @@ struct Variable {
   bool exact = true;
   int depth = 0;
   bool finite = true;
-  double smallest = 0, largest = 0;  ///< absolute values
+  double smallest = 0, largest = 0;  ///< absolute values, infinite ones left out
   double lowest = 0;                 ///< smallest (real part)
   double smallest_imaginary = 0;
 

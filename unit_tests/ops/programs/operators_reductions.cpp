@@ -35,7 +35,6 @@ Over choose(Maker& m) {
   }
 REDUCTION(sum, moderate, exact)
 REDUCTION(mean, moderate, rounds)
-REDUCTION(prod, small, rounds)
 REDUCTION(amax, moderate, moves)
 REDUCTION(amin, moderate, moves)
 REDUCTION(any, exact, moves)
@@ -43,6 +42,22 @@ REDUCTION(all, exact, moves)
 REDUCTION(count_nonzero, exact, moves)
 REDUCTION(logsumexp, moderate, rounds)
 #undef REDUCTION
+
+// Whether products of all elements stay in the range, and those of parts.
+bool has_range(Maker& m) {
+  const DType dtype = m.dtype();
+  const std::int64_t most = size_of(dtype) == 2                                    ? 4
+                            : dtype == DType::float32 || dtype == DType::complex64 ? 30
+                                                                                   : 200;
+  return is_integral(dtype) || dtype == DType::boolean || m.first().tensor.numel() <= most;
+}
+
+std::optional<Call> make_prod(Maker& m) {
+  if (!has_range(m)) return std::nullopt;
+  const Over o = choose(m);
+  return m.call(Need::small, Precision::rounds, "prod(%0, " + o.text() + ")",
+                [o](const auto& x) { return prod(x[0], o.get(), o.keep); });
+}
 
 std::optional<Call> make_var(Maker& m) {
   const Over o = choose(m);
@@ -96,6 +111,7 @@ std::optional<Call> make_scan(Maker& m) {
     return m.call(Need::moderate, Precision::exact, fmt::format("cumsum(%0, {})", d),
                   [=](const auto& x) { return cumsum(x[0], d); });
   }
+  if (!has_range(m)) return std::nullopt;
   return m.call(Need::small, Precision::rounds, fmt::format("cumprod(%0, {})", d),
                 [=](const auto& x) { return cumprod(x[0], d); });
 }

@@ -146,7 +146,7 @@ std::string run_distributed(const Program& program, const Trace& trace, const De
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = trace.variables[i];
     rounding = std::max(rounding, tolerance(v.tensor.dtype()));
-    if (v.finite) scale = std::max(scale, v.largest);
+    scale = std::max(scale, v.largest);
     if (trace.leaves[i]) {
       variables[i] = placed(trace, i, layout_of(program, trace, i, mesh), mesh);
     }
