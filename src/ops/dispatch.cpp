@@ -187,7 +187,14 @@ DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& o
                  row_major_strides(output.shape()), make);
 }
 
+namespace {
+detail::DispatchWatcher watcher = nullptr;
+}
+
+void detail::watch_dispatch(DispatchWatcher w) noexcept { watcher = w; }
+
 DTensor dispatch(const Operation& operation, Inputs inputs, LocalKernel kernel) {
+  if (watcher) watcher(operation, inputs, kernel);
   check_meshes(operation.name, inputs);
   Execution::progress_all();
   const DecidedPointer decision = cached_decision(operation, inputs);

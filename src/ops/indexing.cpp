@@ -103,16 +103,18 @@ Rule gather_rule(const std::string& before, const std::string& after) {
               moves_elements());
 }
 
-const Rule& masked_rule(int rank, int mask_rank) {
-  static const auto* const rules = [] {
-    auto* list = new std::vector<Rule>;
-    for (int a = 0; a <= max_rank; ++a) {
-      for (int b = 0; b <= max_rank; ++b)
-        list->push_back(Rule::pointwise({a, b}, moves_elements()));
-    }
-    return list;
-  }();
-  return (*rules)[static_cast<std::size_t>(rank * (max_rank + 1) + mask_rank)];
+// Contributions are handed on where `value` is the reduction of itself.
+const Rule& masked_rule(int rank, int mask_rank, const Scalar& value) {
+  std::uint32_t ops = 0;
+  for (int op = 0; op < reduce_op_count; ++op) {
+    if (is_fixed_point(static_cast<ReduceOp>(op), value)) ops |= std::uint32_t{1} << op;
+  }
+  thread_local std::map<std::tuple<int, int, std::uint32_t>, Rule> rules;
+  const std::tuple key(rank, mask_rank, ops);
+  const auto known = rules.find(key);
+  if (known != rules.end()) return known->second;
+  return rules.emplace(key, Rule::pointwise({rank, mask_rank}, {PartialPass{1, ops}}))
+      .first->second;
 }
 
 // Along a sharded dimension. Every rank knows all indices, and so what each needs from whom.
@@ -388,16 +390,13 @@ DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTe
 
 Tensor masked(const Tensor& a, const Tensor& mask, const Scalar& value) {
   check_same_memory("masked_fill", a, mask);
-  masked_rule(a.dim(), mask.dim()).extents("masked_fill", {a.shape(), mask.shape()});
+  masked_rule(a.dim(), mask.dim(), value).extents("masked_fill", {a.shape(), mask.shape()});
   return fill_masked(a, mask, value);
 }
 
 DTensor masked(const DTensor& a, const DTensor& mask, const Scalar& value) {
   check_mesh("masked_fill", a, mask);
-  // Contributions are handed on where `value` is the reduction of itself.
-  const DTensor x =
-      with_partials("masked_fill", a, [&](ReduceOp op) { return is_fixed_point(op, value); });
-  return dispatch({"masked_fill", masked_rule(a.dim(), mask.dim()), a.dtype()}, {x, mask},
+  return dispatch({"masked_fill", masked_rule(a.dim(), mask.dim(), value), a.dtype()}, {a, mask},
                   [&](Locals l) { return fill_masked(l[0], l[1], value); });
 }
 

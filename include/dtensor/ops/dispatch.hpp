@@ -67,6 +67,11 @@ namespace detail {
 /// where nothing is registered for that operator. Null while nothing is registered at all.
 using DecisionSource = std::shared_ptr<const Decision> (*)(const Operation&, Inputs);
 extern std::atomic<DecisionSource> registered_decisions;
+
+/// Sees every call of `dispatch` before it is carried out. For tests of the rules.
+using DispatchWatcher = void (*)(const Operation&, Inputs, LocalKernel);
+/// Null for none. Not while another thread calls operators.
+void watch_dispatch(DispatchWatcher watcher) noexcept;
 }  // namespace detail
 
 }  // namespace dtensor
