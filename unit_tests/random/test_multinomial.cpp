@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "dtensor/comm/runtime.hpp"
 #include "random_checks.hpp"
 
 using namespace dtensor;
@@ -177,7 +178,8 @@ TEST(Multinomial, ErrorsAreFoundOnEveryRank) {
       expect_contains(expect_error_everywhere<ValueError>([&] { draw(zeros); }), "positive weight");
     }
   }
-  EXPECT_EQ(generator.offset(), 0u);
+  // A call that throws has taken its offset.
+  EXPECT_EQ(generator.offset(), 3u * (2 * 4 + 1));
   const DTensor fine = full({3, 5}, 1, mesh, {Shard(1)}, DType::float64);
   EXPECT_THROW(multinomial(fine, 0, true), ValueError);
   EXPECT_THROW(multinomial(fine, 6, false), ValueError);
@@ -196,4 +198,67 @@ TEST(Multinomial, OnRanksOutsideOfTheMesh) {
   EXPECT_EQ(drawn.shape(), (Shape{3, 4}));
   EXPECT_EQ(drawn.to_local().numel(), mesh.is_member() ? 12 : 0);
   EXPECT_EQ(generator.offset(), 1u);
+}
+
+// A rank on its own would wait for the others, or draw what they do not.
+TEST(Multinomial, RanksThatDisagreeAllThrow) {
+  const DeviceMesh mesh({world_size()});
+  if (world_size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  const bool differs = Runtime::rank() == 1;
+  for (const Placement& placement : {Placement(Shard(0)), Placement(Shard(1))}) {
+    const DTensor weights = full({6, 40}, 1, mesh, {placement});
+    for (bool replacement : {true, false}) {
+      const auto mismatch = [&](Generator generator, const DTensor& w, std::int64_t samples,
+                                bool with) {
+        return expect_error_everywhere<MismatchError>(
+            [&] { multinomial(w, samples, with, generator); });
+      };
+      const std::uint64_t one = differs ? 1 : 0;
+      std::string text = mismatch(Generator(100 + one), weights, 8, replacement);
+      expect_contains(text, "seed=100");
+      expect_contains(text, "seed=101");
+      expect_contains(text, replacement ? "8 samples with " : "8 samples without ");
+      const std::uint32_t stream = differs ? 2 : 3;
+      expect_contains(mismatch(Generator(1, stream), weights, 8, replacement), "stream=3");
+      expect_contains(mismatch(Generator(1, 0, one), weights, 8, replacement), "offset=1");
+      text = mismatch(Generator(1), weights, differs ? 9 : 8, replacement);
+      expect_contains(text, "8 samples");
+      expect_contains(text, "9 samples");
+      mismatch(Generator(1), weights, 8, replacement != differs);
+      const std::int64_t categories = differs ? 41 : 40;
+      text = mismatch(Generator(1), full({6, categories}, 1, mesh, {placement}), 8, replacement);
+      expect_contains(text, "(6, 41)");
+      const DType dtype = differs ? DType::float32 : DType::float64;
+      text = mismatch(Generator(1), full({6, 40}, 1, mesh, {placement}, dtype), 8, replacement);
+      expect_contains(text, "float32");
+      const Placement other = differs ? Shard(placement.is_shard(0) ? 1 : 0) : placement;
+      mismatch(Generator(1), full({6, 40}, 1, mesh, {other}), 8, replacement);
+
+      // What one rank finds wrong by itself.
+      Generator generator(1);
+      text = expect_error_everywhere<ValueError>(
+          [&] { multinomial(weights, differs ? 0 : 3, replacement, generator); });
+      expect_contains(text, "0 samples of 40");
+      EXPECT_EQ(generator.offset(), 1u);
+      Generator full_up(1, 0, differs ? Generator::max_offset : 0);
+      expect_error_everywhere<StateError>([&] { multinomial(weights, 3, replacement, full_up); });
+    }
+  }
+}
+
+TEST(Multinomial, GeneratorsStayEqualAfterAnErrorOnSomeRanks) {
+  const DeviceMesh mesh = DeviceMesh::from_ranks({0}, {1});
+  Generator generator(4);
+  const DTensor weights = full({3, 5}, -1, mesh, {Shard(1)});
+  const auto draw = [&] { multinomial(weights, 4, true, generator); };
+  if (mesh.is_member()) {
+    EXPECT_THROW(draw(), ValueError);
+  } else {
+    EXPECT_NO_THROW(draw()) << "the weights are not here";
+  }
+  EXPECT_EQ(generator.offset(), 1u);
+  EXPECT_THROW(multinomial(weights, 0, true, generator), ValueError);
+  EXPECT_EQ(generator.offset(), 2u);
+  EXPECT_THROW(multinomial(Tensor::full({3}, -1, DType::float32), 1, true, generator), ValueError);
+  EXPECT_EQ(generator.offset(), 3u);
 }
