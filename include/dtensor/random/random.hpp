@@ -162,8 +162,10 @@ T dropout(const T& x, double p = 0.5, bool training = true,
 }
 
 /// Draws categories: a row of `num_samples` category numbers (int64) for each row of `weights`, or
-/// for all of them when there is one dimension. Weights need not add up to 1; one below 2^-52 of
-/// the largest of its row, or below `2^-62 * categories`, counts as 0. Floating.
+/// for all of them when there is one dimension. Weights need not add up to 1. With replacement they
+/// are rounded to multiples of 2^-52 of the largest of their row (of 2^-62 times the number of
+/// categories, rounded up to a power of two, where these are more than 2^10), so that smaller ones
+/// than half of it count as 0; without, every positive weight counts. Floating.
 ///
 /// \param weights      (categories) or (rows, categories)
 /// \param replacement  whether a category can be drawn more than once in a row
