@@ -26,7 +26,7 @@ KOKKOS_INLINE_FUNCTION bool is_weight(double w) { return w >= 0 && w <= 1.797693
 template <class Execution>
 void find_largest(const double* weights, std::int64_t rows, std::int64_t columns, double* out) {
   using Team = Kokkos::TeamPolicy<Execution>;
-  const double no_weight = infinity;
+  const double bad = infinity;
   constexpr std::int64_t most_teams = std::int64_t{1} << 30;  // Kokkos counts them in int
   for (std::int64_t first = 0; first < rows; first += most_teams) {
     const int teams = static_cast<int>(std::min(most_teams, rows - first));
@@ -39,7 +39,7 @@ void find_largest(const double* weights, std::int64_t rows, std::int64_t columns
           Kokkos::parallel_reduce(
               Kokkos::TeamThreadRange(team, columns),
               [&](const std::int64_t c, double& value) {
-                const double w = is_weight(row[c]) ? row[c] : no_weight;
+                const double w = is_weight(row[c]) ? row[c] : bad;
                 if (w > value) value = w;
               },
               Kokkos::Max<double>(largest));
@@ -130,13 +130,27 @@ void pick(const std::int64_t* sums, std::int64_t columns, const Totals& totals,
       });
 }
 
-// The times of the first events; -1 for what is no weight.
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max(), no_weight = -never;
+
+// In the order of t / w for positive numbers, of which neither too large nor too small ones are
+// lost: the bits of the quotient of t and the mantissa of w, less the exponent of w.
+KOKKOS_INLINE_FUNCTION std::int64_t event_time(double t, double w) {
+  constexpr std::uint64_t mantissa = 0xfffffffffffffu, one = 0x3ff0000000000000u;
+  const bool subnormal = w < 0x1p-1022;
+  const std::uint64_t bits = detail::double_bits(subnormal ? w * 0x1p54 : w);
+  const double ratio = detail::quotient(t, detail::bits_double((bits & mantissa) | one));
+  // The quotient is between 2^-54 and 2^6, so that the difference of exponents is within 12 bits.
+  const auto exponents =
+      static_cast<std::int64_t>(bits & ~mantissa) - (subnormal ? std::int64_t{54} << 52 : 0);
+  return static_cast<std::int64_t>(detail::double_bits(ratio)) - exponents;
+}
+
+// The times of the first events.
 template <class Execution>
 void find_times(const double* weights, const RandomBlocks& blocks, std::int64_t categories,
                 const GlobalIndex<typename Execution::memory_space>& row_number,
-                const GlobalIndex<typename Execution::memory_space>& category, double* out) {
+                const GlobalIndex<typename Execution::memory_space>& category, std::int64_t* out) {
   const std::int64_t columns = category.size();
-  const double never = infinity;
   Kokkos::parallel_for(
       "dtensor::multinomial_times", Range<Execution>(0, row_number.size() * columns),
       KOKKOS_LAMBDA(const std::int64_t i) {
@@ -145,13 +159,13 @@ void find_times(const double* weights, const RandomBlocks& blocks, std::int64_t 
                                                        category(i % columns));
         const PhiloxBlock block = blocks[number / 2];
         const std::uint32_t* word = block.word + 2 * (number % 2);
-        const double time = detail::quotient(detail::minus_log_unit(word[0], word[1]), w);
-        out[i] = !is_weight(w) ? -1.0 : w > 0 ? time : never;
+        const double t = detail::minus_log_unit(word[0], word[1]);
+        out[i] = !is_weight(w) ? no_weight : w > 0 ? event_time(t, w) : never;
       });
 }
 
 struct Candidate {
-  double time;
+  std::int64_t time;
   std::int64_t category;
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return a.time != b.time ? a.time < b.time : a.category < b.category;
@@ -243,12 +257,12 @@ Tensor draw_without_replacement(const Categories& c, std::int64_t samples,
                                 WeightProblem& problem) {
   const DeviceKind device = c.weights.device();
   const std::int64_t rows = c.rows.size(), columns = c.held.size();
-  const Tensor times = Tensor::empty({rows, columns}, DType::float64, device);
+  const Tensor times = Tensor::empty({rows, columns}, DType::int64, device);
   dispatch_space(device, [&]<class Execution>() {
     using Index = GlobalIndex<typename Execution::memory_space>;
     find_times<Execution>(c.weights.data_as<double>(), blocks, c.all_categories,
                           Index({rows}, {c.rows}), Index({columns}, {c.held}),
-                          times.data_as<double>());
+                          times.data_as<std::int64_t>());
   });
 
   // This rank's candidates.
@@ -256,9 +270,8 @@ Tensor draw_without_replacement(const Categories& c, std::int64_t samples,
   for (const Interval& i : c.held.intervals()) {
     for (std::int64_t j = i.begin; j < i.end; ++j) category.push_back(j);
   }
-  const std::vector<double> time = times.to_vector<double>();
-  std::vector<double> first_times;
-  std::vector<std::int64_t> first;
+  const auto time = times.to_vector<std::int64_t>();
+  std::vector<std::int64_t> first;  // in each row times, then categories
   for (std::int64_t r = 0; r < rows; ++r) {
     std::vector<Candidate> candidates;
     for (std::int64_t j = 0; j < columns; ++j) {
@@ -266,28 +279,26 @@ Tensor draw_without_replacement(const Categories& c, std::int64_t samples,
           {time[static_cast<std::size_t>(r * columns + j)], category[static_cast<std::size_t>(j)]});
     }
     keep_earliest(candidates, samples);
-    candidates.resize(static_cast<std::size_t>(samples), {infinity, c.all_categories});
-    for (const Candidate& candidate : candidates) {
-      first_times.push_back(candidate.time);
-      first.push_back(candidate.category);
-    }
+    candidates.resize(static_cast<std::size_t>(samples), {never, c.all_categories});
+    for (const Candidate& candidate : candidates) first.push_back(candidate.time);
+    for (const Candidate& candidate : candidates) first.push_back(candidate.category);
   }
-  const auto all_times =
-      sharers.gather(Tensor::from_vector(first_times, {rows, samples}, device)).to_vector<double>();
-  const Tensor all_first = sharers.gather(Tensor::from_vector(first, {rows, samples}, device));
-  const auto all = all_first.to_vector<std::int64_t>();
-  const std::int64_t width = all_first.shape()[1];
+  const Tensor gathered = sharers.gather(Tensor::from_vector(first, {rows, 2 * samples}, device));
+  const auto all = gathered.to_vector<std::int64_t>();
+  const std::int64_t width = gathered.shape()[1];
 
   std::vector<std::int64_t> result;
   for (std::int64_t r = 0; r < rows; ++r) {
     std::vector<Candidate> candidates;
-    for (std::int64_t j = 0; j < width; ++j) {
-      const auto at = static_cast<std::size_t>(r * width + j);
-      candidates.push_back({all_times[at], all[at]});
+    for (std::int64_t rank = 0; rank < width; rank += 2 * samples) {
+      for (std::int64_t j = 0; j < samples; ++j) {
+        const auto at = static_cast<std::size_t>(r * width + rank + j);
+        candidates.push_back({all[at], all[at + static_cast<std::size_t>(samples)]});
+      }
     }
     keep_earliest(candidates, samples);
-    if (candidates.front().time < 0) problem = worse(problem, WeightProblem::invalid);
-    if (candidates.back().time == infinity) problem = worse(problem, WeightProblem::too_few);
+    if (candidates.front().time == no_weight) problem = worse(problem, WeightProblem::invalid);
+    if (candidates.back().time == never) problem = worse(problem, WeightProblem::too_few);
     for (const Candidate& candidate : candidates) result.push_back(candidate.category);
   }
   return Tensor::from_vector(result, {rows, samples}, device);

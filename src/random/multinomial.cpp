@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "draw.hpp"
+#include "dtensor/comm/agreement.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
+#include "dtensor/layout/hash.hpp"
 #include "dtensor/redistribute/program.hpp"
 
 namespace dtensor {
@@ -66,6 +68,12 @@ Tensor as_rows(const Tensor& weights) {
   const int last = weights.dim() - 1;
   return weights.to(DType::float64)
       .reshape({last == 0 ? 1 : weights.shape()[0], weights.shape()[last]});
+}
+
+bool is_sharded(const Layout& layout) {
+  const Placements& placements = layout.placements();
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_shard(); });
 }
 
 class RanksOfMesh : public Sharers {
@@ -175,9 +183,8 @@ class RanksOfMesh : public Sharers {
 
 Tensor multinomial(const Tensor& weights, std::int64_t num_samples, bool replacement,
                    Generator& generator) {
+  const RandomBlocks blocks = generator.take(name);
   check(weights.shape(), weights.dtype(), num_samples, replacement);
-  Generator next = generator;
-  const RandomBlocks blocks = next.take(name);
   const Tensor rows = as_rows(weights);
   Categories categories;
   categories.weights = rows;
@@ -188,21 +195,42 @@ Tensor multinomial(const Tensor& weights, std::int64_t num_samples, bool replace
   const Tensor result =
       draw_categories(categories, num_samples, replacement, blocks, Nobody(), problem);
   check(problem, replacement);
-  generator = next;
   return result.reshape(result_shape(weights.shape(), num_samples));
 }
 
 DTensor multinomial(const DTensor& weights, std::int64_t num_samples, bool replacement,
                     Generator& generator) {
-  detail::part_of(name, weights);  // refuses Partial
-  check(weights.shape(), weights.dtype(), num_samples, replacement);
-  Generator next = generator;
-  const RandomBlocks blocks = next.take(name);
   const DeviceMesh& mesh = weights.device_mesh();
+  const Generator before = generator;
+  RandomBlocks blocks{};
+  const auto prepare = [&] {
+    // Ranks outside of the mesh do not learn of an error inside: the offset is taken in any case.
+    blocks = generator.take(name);
+    detail::part_of(name, weights);  // refuses Partial
+    check(weights.shape(), weights.dtype(), num_samples, replacement);
+    Hash h;
+    h.add(before.seed());
+    h.add(before.stream());
+    h.add(before.offset());
+    h.add(weights.layout().hash());
+    h.add(static_cast<std::uint64_t>(weights.dtype()));
+    h.add(static_cast<std::uint64_t>(num_samples));
+    h.add(replacement);
+    return h.value();
+  };
+  if (mesh.is_member() && is_sharded(weights.layout())) {
+    agree(*mesh.communicator(), name, prepare, [&] {
+      return fmt::format("{} samples {} replacement from {} {} as {}, {}", num_samples,
+                         replacement ? "with" : "without", to_string(weights.dtype()),
+                         to_string(weights.shape()), to_string(weights.placements()),
+                         before.state());
+    });
+  } else {
+    prepare();
+  }
   const RanksOfMesh ranks(weights);
   const Layout layout = ranks.layout(num_samples, Replicate());
   if (!mesh.is_member()) {
-    generator = next;
     return DTensor(
         mesh, layout,
         Tensor::empty(local_shape_on(layout, Runtime::rank()), DType::int64, mesh.device()));
@@ -211,7 +239,6 @@ DTensor multinomial(const DTensor& weights, std::int64_t num_samples, bool repla
   const Tensor result =
       draw_categories(ranks.categories(weights), num_samples, replacement, blocks, ranks, problem);
   check(ranks.worst(problem), replacement);
-  generator = next;
   return DTensor(mesh, layout, result.reshape(layout.local_shape(*mesh.coordinate())));
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
+#include "dtensor/comm/runtime.hpp"
 #include "random_checks.hpp"
 
 using namespace dtensor;
@@ -124,6 +126,35 @@ TEST(Multinomial, AllCategoriesWithoutReplacement) {
   EXPECT_EQ(std::set<std::int64_t>(values.begin(), values.end()).size(), 7u);
 }
 
+// Only how weights compare counts, down to the smallest and up to the largest numbers.
+TEST(Multinomial, WeightsOfAnySizeAreDrawnAlike) {
+  const double top = std::numeric_limits<double>::max(), least = 0x1p-1074;
+  const Tensor plain = weights_of<double>({5, 17});
+  for (bool replacement : {true, false}) {
+    Generator one(8);
+    const auto expected = multinomial(plain, 10, replacement, one).to_vector<std::int64_t>();
+    for (double scale : {0x1p-1018, 0x1p-1000, 0x1p-300, 0x1p1019}) {
+      std::vector<double> scaled = plain.to_vector<double>();
+      for (double& w : scaled) w *= scale;
+      Generator other(8);
+      EXPECT_EQ(multinomial(Tensor::from_vector(scaled, {5, 17}), 10, replacement, other)
+                    .to_vector<std::int64_t>(),
+                expected)
+          << scale;
+    }
+    // Equal weights, none of which is a normal number.
+    Generator a(9), b(9);
+    EXPECT_EQ(multinomial(Tensor::full({40}, 3 * least, DType::float64), 20, replacement, a)
+                  .to_vector<std::int64_t>(),
+              multinomial(Tensor::full({40}, 3, DType::float64), 20, replacement, b)
+                  .to_vector<std::int64_t>());
+  }
+  Generator generator(10);
+  const Tensor far = Tensor::from_vector(std::vector<double>{least, 0, top, 1, 1e-200}, {5});
+  EXPECT_EQ(multinomial(far, 4, false, generator).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{2, 3, 4, 0}));
+}
+
 TEST(Multinomial, SendsSumsAndResultsOnly) {
   const DeviceMesh mesh({world_size()});
   const std::int64_t categories = 30000, samples = 5, ranks = world_size();
@@ -139,7 +170,7 @@ TEST(Multinomial, SendsSumsAndResultsOnly) {
   {
     const Bytes bytes;
     multinomial(weights, samples, false, generator);
-    EXPECT_EQ(bytes.count, ranks > 1 ? 2 : 0);  // candidates: times and categories
+    EXPECT_EQ(bytes.count, ranks > 1 ? 1 : 0);  // candidates: times and categories
     EXPECT_LE(bytes.sent, (ranks - 1) * 2 * 16 * samples);
   }
   {
@@ -177,7 +208,8 @@ TEST(Multinomial, ErrorsAreFoundOnEveryRank) {
       expect_contains(expect_error_everywhere<ValueError>([&] { draw(zeros); }), "positive weight");
     }
   }
-  EXPECT_EQ(generator.offset(), 0u);
+  // A call that throws has taken its offset.
+  EXPECT_EQ(generator.offset(), 3u * (2 * 4 + 1));
   const DTensor fine = full({3, 5}, 1, mesh, {Shard(1)}, DType::float64);
   EXPECT_THROW(multinomial(fine, 0, true), ValueError);
   EXPECT_THROW(multinomial(fine, 6, false), ValueError);
@@ -196,4 +228,67 @@ TEST(Multinomial, OnRanksOutsideOfTheMesh) {
   EXPECT_EQ(drawn.shape(), (Shape{3, 4}));
   EXPECT_EQ(drawn.to_local().numel(), mesh.is_member() ? 12 : 0);
   EXPECT_EQ(generator.offset(), 1u);
+}
+
+// A rank on its own would wait for the others, or draw what they do not.
+TEST(Multinomial, RanksThatDisagreeAllThrow) {
+  const DeviceMesh mesh({world_size()});
+  if (world_size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  const bool differs = Runtime::rank() == 1;
+  for (const Placement& placement : {Placement(Shard(0)), Placement(Shard(1))}) {
+    const DTensor weights = full({6, 40}, 1, mesh, {placement});
+    for (bool replacement : {true, false}) {
+      const auto mismatch = [&](Generator generator, const DTensor& w, std::int64_t samples,
+                                bool with) {
+        return expect_error_everywhere<MismatchError>(
+            [&] { multinomial(w, samples, with, generator); });
+      };
+      const std::uint64_t one = differs ? 1 : 0;
+      std::string text = mismatch(Generator(100 + one), weights, 8, replacement);
+      expect_contains(text, "seed=100");
+      expect_contains(text, "seed=101");
+      expect_contains(text, replacement ? "8 samples with " : "8 samples without ");
+      const std::uint32_t stream = differs ? 2 : 3;
+      expect_contains(mismatch(Generator(1, stream), weights, 8, replacement), "stream=3");
+      expect_contains(mismatch(Generator(1, 0, one), weights, 8, replacement), "offset=1");
+      text = mismatch(Generator(1), weights, differs ? 9 : 8, replacement);
+      expect_contains(text, "8 samples");
+      expect_contains(text, "9 samples");
+      mismatch(Generator(1), weights, 8, replacement != differs);
+      const std::int64_t categories = differs ? 41 : 40;
+      text = mismatch(Generator(1), full({6, categories}, 1, mesh, {placement}), 8, replacement);
+      expect_contains(text, "(6, 41)");
+      const DType dtype = differs ? DType::float32 : DType::float64;
+      text = mismatch(Generator(1), full({6, 40}, 1, mesh, {placement}, dtype), 8, replacement);
+      expect_contains(text, "float32");
+      const Placement other = differs ? Shard(placement.is_shard(0) ? 1 : 0) : placement;
+      mismatch(Generator(1), full({6, 40}, 1, mesh, {other}), 8, replacement);
+
+      // What one rank finds wrong by itself.
+      Generator generator(1);
+      text = expect_error_everywhere<ValueError>(
+          [&] { multinomial(weights, differs ? 0 : 3, replacement, generator); });
+      expect_contains(text, "0 samples of 40");
+      EXPECT_EQ(generator.offset(), 1u);
+      Generator full_up(1, 0, differs ? Generator::max_offset : 0);
+      expect_error_everywhere<StateError>([&] { multinomial(weights, 3, replacement, full_up); });
+    }
+  }
+}
+
+TEST(Multinomial, GeneratorsStayEqualAfterAnErrorOnSomeRanks) {
+  const DeviceMesh mesh = DeviceMesh::from_ranks({0}, {1});
+  Generator generator(4);
+  const DTensor weights = full({3, 5}, -1, mesh, {Shard(1)});
+  const auto draw = [&] { multinomial(weights, 4, true, generator); };
+  if (mesh.is_member()) {
+    EXPECT_THROW(draw(), ValueError);
+  } else {
+    EXPECT_NO_THROW(draw()) << "the weights are not here";
+  }
+  EXPECT_EQ(generator.offset(), 1u);
+  EXPECT_THROW(multinomial(weights, 0, true, generator), ValueError);
+  EXPECT_EQ(generator.offset(), 2u);
+  EXPECT_THROW(multinomial(Tensor::full({3}, -1, DType::float32), 1, true, generator), ValueError);
+  EXPECT_EQ(generator.offset(), 3u);
 }

@@ -10,7 +10,8 @@
 ///
 /// All of these throw `LayoutError` for a Partial tensor, since random contributions make up no
 /// number of the distribution; `TypeError` for a scalar type that the function does not take;
-/// `StateError` when the generator's stream is used up. The generator has not advanced then.
+/// `StateError` when the generator's stream is used up. The generator has not advanced then, but
+/// by `multinomial`.
 #pragma once
 
 #include <cstdint>
@@ -161,8 +162,10 @@ T dropout(const T& x, double p = 0.5, bool training = true,
 }
 
 /// Draws categories: a row of `num_samples` category numbers (int64) for each row of `weights`, or
-/// for all of them when there is one dimension. Weights need not add up to 1; one below 2^-52 of
-/// the largest of its row, or below `2^-62 * categories`, counts as 0. Floating.
+/// for all of them when there is one dimension. Weights need not add up to 1. With replacement they
+/// are rounded to multiples of 2^-52 of the largest of their row (of 2^-62 times the number of
+/// categories, rounded up to a power of two, where these are more than 2^10), so that smaller ones
+/// than half of it count as 0; without, every positive weight counts. Floating.
 ///
 /// \param weights      (categories) or (rows, categories)
 /// \param replacement  whether a category can be drawn more than once in a row
@@ -171,7 +174,9 @@ T dropout(const T& x, double p = 0.5, bool training = true,
 /// sharded categories there travel, per row, the sums of each rank's weights and the result;
 /// without replacement each rank's `num_samples` candidates. Throws on every rank `ValueError` for
 /// another number of dimensions, a negative or infinite weight or one that is not a number, a row
-/// of zeros, `num_samples` below 1 or, without replacement, beyond the number of positive weights.
+/// of zeros, `num_samples` below 1 or, without replacement, beyond the number of positive weights;
+/// `MismatchError` where ranks give different arguments or generators. The generator advances even
+/// when it throws (but for a `StateError`), since ranks outside of the mesh do not learn of it.
 /// Collective over the mesh where it is sharded, local otherwise.
 Tensor multinomial(const Tensor& weights, std::int64_t num_samples, bool replacement = false,
                    Generator& generator = default_generator());
