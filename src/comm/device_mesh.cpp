@@ -75,10 +75,11 @@ std::vector<int> all_world_ranks() {
 }
 
 void check_size(const Shape& shape, std::size_t ranks) {
-  if (shape.product() != static_cast<std::int64_t>(ranks)) {
+  const std::int64_t places = checked_element_count("DeviceMesh", shape);
+  if (places != static_cast<std::int64_t>(ranks)) {
     throw ValueError("DeviceMesh",
                      fmt::format("mesh shape {} with {} places for {} ranks", to_string(shape),
-                                 shape.product(), ranks),
+                                 places, ranks),
                      "as many places as ranks");
   }
 }

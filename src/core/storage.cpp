@@ -7,7 +7,9 @@
 #endif
 
 #include <bit>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <vector>
 
@@ -143,7 +145,13 @@ struct Pools {
   bool hooked = false;
 
   Pools() {
-    if (const char* text = std::getenv("DTENSOR_POOL_BYTES")) limit = std::atoll(text);
+    const char* const text = std::getenv("DTENSOR_POOL_BYTES");
+    if (!text) return;
+    const char* const end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, limit);
+    if (error != std::errc() || stop != end || limit < 0) {
+      throw ValueError("DTENSOR_POOL_BYTES", fmt::format("\"{}\"", text), "a number of bytes");
+    }
   }
 
   // In a host build both kinds share one pool.
@@ -280,6 +288,8 @@ void set_memory_pool_limit(std::int64_t bytes) {
   auto& p = pools();
   std::lock_guard lock(p.mutex);
   p.limit = bytes;
+  if (p.host.statistics.cached > bytes) p.host.trim();
+  if (p.device().statistics.cached > bytes) p.device().trim();
 }
 
 }  // namespace dtensor

@@ -106,6 +106,7 @@ TEST_F(MemoryPool, KeepsNoMoreThanItsLimit) {
   { const Tensor a = block(megabyte), b = block(megabyte), c = block(megabyte); }
   EXPECT_EQ(memory_statistics().cached, 2 * megabyte);
   set_memory_pool_limit(0);
+  EXPECT_EQ(memory_statistics().cached, 0) << "the new limit holds for what is cached too";
   { const Tensor d = block(megabyte); }
   EXPECT_LE(memory_statistics().cached, 2 * megabyte);
   trim_memory_pool();

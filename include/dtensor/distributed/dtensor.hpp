@@ -17,7 +17,8 @@ namespace dtensor {
 
 /// How `DTensor::redistribute` works.
 struct RedistributeOptions {
-  /// Return at once; the data is waited for at its first use.
+  /// Return at once; the data is waited for at its first use. Nothing may write to the source until
+  /// the result is ready: its elements are sent from where they lie.
   bool async_op = false;
   /// The result's scalar type. The values are converted before they travel, or after when that
   /// sends fewer bytes and gives the same result.
