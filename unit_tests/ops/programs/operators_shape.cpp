@@ -124,6 +124,33 @@ std::optional<Call> make_transpose(Maker& m) {
       [=](const auto& x) { return moves ? movedim(x[0], {a}, {b}) : transpose(x[0], a, b); });
 }
 
+// Written through a view, the tensor behind it changes.
+std::optional<Call> make_write_through(Maker& m) {
+  if (m.dim() == 0 || m.dtype() == DType::boolean) return std::nullopt;
+  const std::int64_t a = m.any_dim(), b = m.any_dim();
+  return m.call(Need::moderate, Precision::exact,
+                fmt::format("mul_(transpose(%0, {}, {}), 2), %0", a, b), [=](const auto& x) {
+                  return in_place(x[0], [&](const auto& y) { mul_(transpose(y, a, b), 2); });
+                });
+}
+
+// To any placements; one device has none.
+std::optional<Call> make_redistribute(Maker& m) {
+  const std::uint64_t seed = m.numbers.next();
+  return m.call(Need::nothing, Precision::moves, fmt::format("redistribute(%0, {})", seed),
+                [=](const auto& x) {
+                  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x[0])>, Tensor>) {
+                    return x[0];
+                  } else {
+                    Numbers numbers(seed);
+                    const Layout to = random_layout(x[0].shape(), x[0].dtype(),
+                                                    x[0].device_mesh().grid(), numbers)
+                                          .without_partial();
+                    return x[0].redistribute(to.placements(), {.shard_order = to.shard_order()});
+                  }
+                });
+}
+
 std::optional<Call> make_squeeze(Maker& m) {
   if (m.dim() == 0 || m.chance(40)) {
     if (m.chance(50) || m.dim() == most_dims) {
@@ -283,6 +310,8 @@ std::vector<ProgramOperator> shape_operators() {
           {"unflatten", 2, make_unflatten},
           {"permute", 5, make_permute},
           {"transpose", 4, make_transpose},
+          {"writing through a view", 2, make_write_through},
+          {"redistribute", 5, make_redistribute},
           {"squeeze", 4, make_squeeze},
           {"expand", 3, make_expand},
           {"narrow", 8, make_narrow},
