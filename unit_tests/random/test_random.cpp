@@ -321,6 +321,11 @@ TEST(Random, GlobalIndicesOfEveryLayout) {
           });
       EXPECT_EQ(found.to_vector<std::int64_t>(), expected) << to_string(x.layout());
       EXPECT_EQ(by_indices.to_vector<std::int64_t>(), expected) << to_string(x.layout());
+      if (index.size() == 0) continue;
+      const std::int64_t last = x.to_local().shape()[0] - 1;
+      const auto of_last = [&](auto... others) { return index(last, n1 - 1, others...); };
+      EXPECT_EQ(of_last(std::int64_t{0}, std::int64_t{9}), of_last(std::int64_t{0}));
+      EXPECT_EQ(of_last() / 7, of_last(std::int64_t{0}) / 7) << "what is left out counts as none";
     }
   }
 }
