@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dtensor/core/error.hpp"
 
 namespace dtensor {
@@ -36,6 +38,21 @@ int normalize_dim(const char* function, std::int64_t dim, int rank) {
                                : fmt::format("a dimension from {} to {}", -rank, rank - 1));
   }
   return static_cast<int>(d);
+}
+
+bool is_injective(const Shape& shape, const Extents& strides) {
+  int order[max_rank], n = 0;
+  for (int d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return true;
+    if (shape[d] > 1) order[n++] = d;
+  }
+  std::stable_sort(order, order + n, [&](int a, int b) { return strides[a] < strides[b]; });
+  std::int64_t reach = 0;
+  for (int i = 0; i < n; ++i) {
+    if (strides[order[i]] <= reach) return false;
+    reach += (shape[order[i]] - 1) * strides[order[i]];
+  }
+  return true;
 }
 
 std::int64_t checked_element_count(const char* function, const Shape& shape) {

@@ -168,6 +168,23 @@ void for_fractional(DType dtype, const F& f) {
   });
 }
 
+// Throws unless the parts of the argument are finite numbers of the tensor's type, and it is real
+// where that is.
+void require_fits(const char* function, const char* argument, const Scalar& value, DType dtype) {
+  const auto number = value.to<Kokkos::complex<double>>();
+  for_fractional(dtype, [&]<class T>() {
+    const auto is_finite = [](double part) {
+      return std::isfinite(static_cast<double>(scalar_cast<part_t<T>>(part)));
+    };
+    const bool fits = is_complex_scalar<T> || value.kind() != Scalar::Kind::complex;
+    if (fits && is_finite(number.real()) && is_finite(number.imag())) return;
+    throw ValueError(function,
+                     fmt::format("a {} of {} for {}", argument, to_string(value), to_string(dtype)),
+                     fmt::format("a finite {} number that the type holds",
+                                 is_complex_scalar<T> ? "real or complex" : "real"));
+  });
+}
+
 }  // namespace
 
 void require_fractional(const char* function, DType dtype, bool complex_too) {
@@ -183,6 +200,8 @@ void uniform(const char* function, const Part& out, const Scalar& low, const Sca
              Generator& generator) {
   const DType dtype = out.local.dtype();
   require_fractional(function, dtype, true);
+  require_fits(function, "bound", low, dtype);
+  require_fits(function, "bound", high, dtype);
   const auto from = low.to<Kokkos::complex<double>>(), to = high.to<Kokkos::complex<double>>();
   // Real bounds hold for both parts.
   const bool real = low.kind() != Scalar::Kind::complex && high.kind() != Scalar::Kind::complex;
@@ -192,7 +211,7 @@ void uniform(const char* function, const Part& out, const Scalar& low, const Sca
     const Uniform<T> distribution{first,
                                   real ? first : bounds<P>(function, from.imag(), to.imag())};
     const RandomBlocks blocks = generator.take(function);
-    write_contiguous(out, [&](const Part& part) {
+    write_contiguous(function, out, [&](const Part& part) {
       draw("dtensor::uniform", part, blocks, distribution,
            Store<T>{static_cast<T*>(part.local.data())});
     });
@@ -203,13 +222,15 @@ void normal(const char* function, const Part& out, const Scalar& mean, double st
             Generator& generator) {
   const DType dtype = out.local.dtype();
   require_fractional(function, dtype, true);
-  if (!(std >= 0) || !std::isfinite(std)) {
+  require_fits(function, "mean", mean, dtype);
+  require_fits(function, "standard deviation", std, dtype);
+  if (std < 0) {
     throw ValueError(function, fmt::format("a standard deviation of {}", std),
-                     "a finite one that is not negative");
+                     "one that is not negative");
   }
   const RandomBlocks blocks = generator.take(function);
   const auto center = mean.to<Kokkos::complex<double>>();
-  write_contiguous(out, [&](const Part& part) {
+  write_contiguous(function, out, [&](const Part& part) {
     for_fractional(dtype, [&]<class T>() {
       using R = real_t<T>;
       const double share = is_complex_scalar<T> ? 0.70710678118654752 : 1.0;
@@ -224,11 +245,15 @@ void normal(const char* function, const Part& out, const Scalar& mean, double st
 void exponential(const Part& out, double rate, Generator& generator) {
   const DType dtype = out.local.dtype();
   require_fractional("exponential_", dtype, false);
-  if (!(rate > 0) || !std::isfinite(rate)) {
-    throw ValueError("exponential_", fmt::format("a rate of {}", rate), "a positive finite rate");
-  }
+  require_fits("exponential_", "rate", rate, dtype);
+  for_fractional(dtype, [&]<class T>() {
+    // With a mean beyond the type's numbers most values would be infinite.
+    if (rate > 0 && std::isfinite(static_cast<double>(scalar_cast<part_t<T>>(1 / rate)))) return;
+    throw ValueError("exponential_", fmt::format("a rate of {} for {}", rate, to_string(dtype)),
+                     "a positive rate whose inverse is a finite number of the type");
+  });
   const RandomBlocks blocks = generator.take("exponential_");
-  write_contiguous(out, [&](const Part& part) {
+  write_contiguous("exponential_", out, [&](const Part& part) {
     for_fractional(dtype, [&]<class T>() {
       if constexpr (!is_complex_scalar<T>) {
         draw("dtensor::exponential", part, blocks, Exponential<T>{static_cast<real_t<T>>(rate)},

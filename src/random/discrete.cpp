@@ -34,15 +34,31 @@ struct FlipEach {
 };
 
 template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class R>
+struct RealOf<Kokkos::complex<R>> {
+  using type = R;
+};
+template <class T>
+using real_t = typename RealOf<T>::type;
+
+template <class T>
 struct Drop {
   T* out;
   const T* in;
   double p;
-  accumulate_t<T> scale;
+  real_t<accumulate_t<T>> scale;
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i, std::uint32_t word) const {
-    using A = accumulate_t<T>;
-    out[i] =
-        happens(word, p) ? scalar_cast<T>(A(0)) : scalar_cast<T>(scalar_cast<A>(in[i]) * scale);
+    if (happens(word, p)) {
+      out[i] = scalar_cast<T>(0);
+    } else if constexpr (is_complex_scalar<T>) {
+      // A product of complex numbers would make a NaN of an infinite part.
+      out[i] = T(in[i].real() * scale, in[i].imag() * scale);
+    } else {
+      out[i] = scalar_cast<T>(scalar_cast<accumulate_t<T>>(in[i]) * scale);
+    }
   }
 };
 
@@ -119,7 +135,7 @@ namespace detail {
 void bernoulli(const Part& out, double p, Generator& generator) {
   require_probability("bernoulli_", p);
   const RandomBlocks blocks = generator.take("bernoulli_");
-  write_contiguous(out, [&](const Part& part) {
+  write_contiguous("bernoulli_", out, [&](const Part& part) {
     dispatch_dtype(part.local.dtype(), [&]<class T>() {
       draw("dtensor::bernoulli", part, blocks, Words{},
            Flip<T>{static_cast<T*>(part.local.data()), p});
@@ -139,14 +155,17 @@ void bernoulli(const Part& out, const Part& probabilities, Generator& generator)
   });
 }
 
-void dropout(const Part& out, const Part& in, double p, Generator& generator) {
-  require_fractional("dropout", out.local.dtype(), true);
+void require_dropout(const Part& in, double p) {
+  require_fractional("dropout", in.local.dtype(), true);
   require_probability("dropout", p);
+}
+
+void dropout(const Part& out, const Part& in, double p, Generator& generator) {
   const RandomBlocks blocks = generator.take("dropout");
   const Tensor x = in.local.contiguous();
   dispatch_dtype(out.local.dtype(), [&]<class T>() {
     if constexpr (!std::is_integral_v<T>) {
-      const auto scale = scalar_cast<accumulate_t<T>>(p < 1 ? 1 / (1 - p) : 0.0);
+      const auto scale = static_cast<real_t<accumulate_t<T>>>(p < 1 ? 1 / (1 - p) : 0.0);
       draw("dtensor::dropout", out, blocks, Words{},
            Drop<T>{static_cast<T*>(out.local.data()), static_cast<const T*>(x.data()), p, scale});
     }

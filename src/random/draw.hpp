@@ -50,49 +50,82 @@ struct Draw {
   }
 };
 
+/// The runs of one interval of the last dimension: one per row of the others.
+template <class Memory>
+struct Runs {
+  GlobalIndex<Memory> row_number;
+  std::int64_t pitch, local_pitch;    ///< from row to row, in the whole and in the part
+  std::int64_t begin, length, start;  ///< the interval, and where it starts in a row of the part
+};
+
+/// Cuts long runs so that every thread of the host has work.
+template <class D>
+struct DrawPiece {
+  static constexpr std::int64_t grain = std::int64_t{1} << 16;
+  D draw;
+  Runs<Kokkos::HostSpace> runs;
+
+  std::int64_t pieces() const { return (runs.length + grain - 1) / grain; }
+  void operator()(const std::int64_t item) const {
+    const std::int64_t row = item / pieces(), shift = item % pieces() * grain;
+    draw.run(row * runs.local_pitch + runs.start + shift,
+             static_cast<std::uint64_t>(runs.row_number(row) * runs.pitch + runs.begin + shift),
+             std::min(grain, runs.length - shift));
+  }
+};
+
+/// One block per thread of a device.
+template <class D, class Memory>
+struct DrawBlock {
+  D draw;
+  Runs<Memory> runs;
+  // A run may begin and end within a block.
+  std::int64_t blocks = runs.length / D::per_block + 2;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t item) const {
+    constexpr std::int64_t per_block = D::per_block;
+    const std::int64_t row = item / blocks;
+    const std::int64_t first = runs.row_number(row) * runs.pitch + runs.begin;
+    const std::int64_t end = first + runs.length;
+    const std::int64_t block = first / per_block + item % blocks;
+    const std::int64_t base = block * per_block;
+    const std::int64_t from = base > first ? base : first;
+    const std::int64_t to = base + per_block < end ? base + per_block : end;
+    if (from >= to) return;
+    draw.part(row * runs.local_pitch + runs.start + from - first, static_cast<std::uint64_t>(block),
+              static_cast<int>(from - base), static_cast<int>(to - base));
+  }
+};
+
 /// Calls `draw` for all elements of a part.
-template <class Execution, class D>
+/// \tparam by_block  as on a device, also where the memory is the host's
+template <class Execution, bool by_block, class D>
 void for_each_run(const char* label, const detail::Part& part, const D& draw) {
   if (part.local.numel() == 0) return;
+  using Memory = typename Execution::memory_space;
   using Policy = Kokkos::RangePolicy<Execution, Kokkos::IndexType<std::int64_t>>;
   // The last dimension is made of runs; the others are rows.
   const int last = part.shape.size() - 1;
   Shape outer_shape;
   for (int d = 0; d < last; ++d) outer_shape.push_back(part.shape[d]);
-  const GlobalIndex<typename Execution::memory_space> outer(
-      outer_shape, {part.sets.begin(), part.sets.end() - 1});
-  const std::int64_t rows = outer.size(), pitch = part.shape[last];
-  const std::int64_t local_pitch = part.sets.back().size();
-  std::int64_t position = 0;
+  Runs<Memory> runs{{outer_shape, {part.sets.begin(), part.sets.end() - 1}},
+                    part.shape[last],
+                    part.sets.back().size(),
+                    0,
+                    0,
+                    0};
+  const std::int64_t rows = runs.row_number.size();
   for (const Interval& interval : part.sets.back().intervals()) {
-    const std::int64_t begin = interval.begin, length = interval.length(), start = position;
-    if constexpr (std::is_same_v<typename Execution::memory_space, Kokkos::HostSpace>) {
-      // Long runs are cut so that every thread has work.
-      const std::int64_t grain = std::int64_t{1} << 16;
-      const std::int64_t pieces = (length + grain - 1) / grain;
-      Kokkos::parallel_for(label, Policy(0, rows * pieces), [=](const std::int64_t item) {
-        const std::int64_t row = item / pieces, shift = item % pieces * grain;
-        draw.run(row * local_pitch + start + shift,
-                 static_cast<std::uint64_t>(outer(row) * pitch + begin + shift),
-                 std::min(grain, length - shift));
-      });
+    runs.begin = interval.begin;
+    runs.length = interval.length();
+    if constexpr (by_block) {
+      const DrawBlock<D, Memory> body{draw, runs};
+      Kokkos::parallel_for(label, Policy(0, rows * body.blocks), body);
     } else {
-      const std::int64_t per_block = D::per_block;
-      const std::int64_t blocks = length / per_block + 2;
-      Kokkos::parallel_for(
-          label, Policy(0, rows * blocks), KOKKOS_LAMBDA(const std::int64_t item) {
-            const std::int64_t row = item / blocks;
-            const std::int64_t first = outer(row) * pitch + begin, end = first + length;
-            const std::int64_t block = first / per_block + item % blocks;
-            const std::int64_t base = block * per_block;
-            const std::int64_t from = base > first ? base : first;
-            const std::int64_t to = base + per_block < end ? base + per_block : end;
-            if (from >= to) return;
-            draw.part(row * local_pitch + start + from - first, static_cast<std::uint64_t>(block),
-                      static_cast<int>(from - base), static_cast<int>(to - base));
-          });
+      const DrawPiece<D> body{draw, runs};
+      Kokkos::parallel_for(label, Policy(0, rows * body.pieces()), body);
     }
-    position += length;
+    runs.start += runs.length;
   }
 }
 
@@ -101,14 +134,22 @@ template <class Distribution, class Sink>
 void draw(const char* label, const detail::Part& part, const RandomBlocks& blocks,
           const Distribution& distribution, const Sink& sink) {
   const Draw<Distribution, Sink> d{blocks, distribution, sink};
-  dispatch_space(part.local.device(),
-                 [&]<class Execution>() { for_each_run<Execution>(label, part, d); });
+  dispatch_space(part.local.device(), [&]<class Execution>() {
+    constexpr bool on_host = std::is_same_v<typename Execution::memory_space, Kokkos::HostSpace>;
+    for_each_run<Execution, !on_host>(label, part, d);
+  });
 }
 
+/// Throws `ValueError` where elements of a tensor share memory.
+void require_injective(const char* function, const Tensor& tensor);
+
 /// Calls `write` with memory for the elements of a part in row-major order: its own, or one that
-/// is copied to it afterwards.
+/// is copied to it afterwards. Throws `ValueError` where elements share memory, which would keep
+/// one of their numbers only. Ranks do not learn of one another's memory: call it when the offset
+/// is taken, so that generators stay equal.
 template <class Write>
-void write_contiguous(const detail::Part& part, const Write& write) {
+void write_contiguous(const char* function, const detail::Part& part, const Write& write) {
+  require_injective(function, part.local);
   detail::Part dense = part;
   if (!part.local.is_contiguous()) {
     dense.local = Tensor::empty(part.local.shape(), part.local.dtype(), part.local.device());

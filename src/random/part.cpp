@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fmt/format.h>
+
+#include "draw.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/random/random.hpp"
 #include "dtensor/redistribute/program.hpp"
 
-namespace dtensor::detail {
+namespace dtensor {
+
+void require_injective(const char* function, const Tensor& tensor) {
+  if (is_injective(tensor.shape(), tensor.strides())) return;
+  throw ValueError(function,
+                   fmt::format("shape {} with strides {}", to_string(tensor.shape()),
+                               to_string(tensor.strides())),
+                   "a tensor whose elements do not share memory; clone() makes one");
+}
+
+namespace detail {
 
 namespace {
 
@@ -71,4 +84,6 @@ DTensor empty_like(const DTensor& like, DType dtype) {
       Tensor::empty(local_shape_on(like.layout(), Runtime::rank()), dtype, mesh.device()));
 }
 
-}  // namespace dtensor::detail
+}  // namespace detail
+
+}  // namespace dtensor

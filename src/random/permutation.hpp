@@ -9,7 +9,8 @@ namespace dtensor {
 
 /// A bijection of 0 .. n - 1: a Feistel network over the bits of the index, and cycle walking where
 /// it leads outside (J. Black, P. Rogaway, "Ciphers with arbitrary finite domains", 2002). Less
-/// than two walks on average.
+/// than two walks on average. Every round, and so the network, is an even permutation; a random bit
+/// exchanges what becomes of 0 and 1, so that odd ones are as likely.
 class KeyedPermutation {
  public:
   static constexpr int rounds = 12;
@@ -25,9 +26,11 @@ class KeyedPermutation {
       const std::uint32_t* word = block.word + 2 * (r % 2);
       keys_[r] = word[0] | static_cast<std::uint64_t>(word[1]) << 32;
     }
+    exchange_ = blocks[rounds / 2].word[1] & 1;
   }
 
   KOKKOS_INLINE_FUNCTION std::uint64_t operator()(std::uint64_t index) const {
+    if (index < 2) index ^= exchange_;
     do {
       index = encrypt(index);
     } while (index >= size_);
@@ -52,6 +55,7 @@ class KeyedPermutation {
 
   std::uint64_t size_;
   int low_bits_, high_bits_;
+  std::uint64_t exchange_;
   std::uint64_t keys_[rounds];
 };
 

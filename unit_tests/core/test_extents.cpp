@@ -53,6 +53,18 @@ TEST(Extents, Prints) {
   EXPECT_EQ(to_string(Extents{4, std::int64_t{1} << 40}), "(4, 1099511627776)");
 }
 
+TEST(Extents, InjectiveStrides) {
+  EXPECT_TRUE(is_injective(Shape{}, Extents{}));
+  EXPECT_TRUE(is_injective(Shape{4, 5, 6}, Extents{30, 6, 1}));
+  EXPECT_TRUE(is_injective(Shape{6, 4}, Extents{1, 6})) << "transposed";
+  EXPECT_TRUE(is_injective(Shape{4, 5}, Extents{12, 2})) << "with gaps";
+  EXPECT_TRUE(is_injective(Shape{1, 5}, Extents{0, 1})) << "one element does not repeat";
+  EXPECT_TRUE(is_injective(Shape{0, 5}, Extents{1, 0})) << "no elements";
+  EXPECT_FALSE(is_injective(Shape{4, 5}, Extents{0, 1})) << "expanded";
+  EXPECT_FALSE(is_injective(Shape{4, 5}, Extents{1, 1})) << "sliding windows";
+  EXPECT_FALSE(is_injective(Shape{4, 5}, Extents{4, 1}));
+}
+
 TEST(Extents, RowMajorStrides) {
   EXPECT_EQ(row_major_strides(Shape{}), Extents());
   EXPECT_EQ(row_major_strides(Shape{4, 5, 6}), (Extents{30, 6, 1}));

@@ -150,6 +150,8 @@ def permuted(call, n, index):
         x = ((x ^ x >> 32) * 0xD2B74407B1CE6E93) % 2**64
         return x ^ x >> 32
 
+    if index < 2:
+        index ^= call.block(6)[1] & 1
     while True:
         low, high = index & ((1 << low_bits) - 1), index >> low_bits
         for r in range(0, 12, 2):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dtensor/random/random.hpp"
+#include "random/draw.hpp"
 
 using namespace dtensor;
 
@@ -33,6 +34,17 @@ std::vector<double> drawn(std::int64_t n) {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), values);
   return {host.data(), host.data() + n};
 }
+
+// Two numbers of a block.
+struct Halves {
+  using Value = std::uint64_t;
+  static constexpr int per_block = 2;
+  KOKKOS_INLINE_FUNCTION void operator()(const PhiloxBlock& b, Value* values) const {
+    for (int i = 0; i < 2; ++i) {
+      values[i] = b.word[2 * i] | static_cast<std::uint64_t>(b.word[2 * i + 1]) << 32;
+    }
+  }
+};
 
 }  // namespace
 
@@ -66,7 +78,41 @@ TEST(Backends, KernelsAndFillsAgree) {
 }
 
 TEST(Backends, DefaultSpaceAgreesWithHost) {
+  if (std::is_same_v<DeviceExecution, HostExecution>) GTEST_SKIP() << "they are the same";
   EXPECT_EQ(drawn<DeviceExecution>(5000), drawn<HostExecution>(5000));
+}
+
+// Block by block, as on a device, against the batches of the host: runs that begin and end within
+// blocks, several intervals, several rows.
+TEST(Backends, ByBlockAndByBatch) {
+  const auto expect_equal = [](const Shape& shape, const std::vector<IndexSet>& sets, auto words) {
+    using Value = typename decltype(words)::Value;
+    const std::int64_t count = GlobalIndex<Kokkos::HostSpace>(shape, sets).size();
+    Generator generator(3, 1, 7);
+    const RandomBlocks blocks = generator.take("test");
+    const auto values = [&]<bool by_block>() {
+      std::vector<Value> out(static_cast<std::size_t>(count), 0);
+      const detail::Part part{Tensor::empty({count}, DType::uint8, DeviceKind::host), shape, sets};
+      const Draw<decltype(words), Store<Value>> draw{blocks, words, {out.data()}};
+      for_each_run<HostExecution, by_block>("dtensor::test", part, draw);
+      HostExecution().fence();
+      return out;
+    };
+    const auto by_block = values.template operator()<true>();
+    EXPECT_EQ(by_block, values.template operator()<false>());
+    // And not because both did nothing.
+    EXPECT_NE(by_block, std::vector<Value>(static_cast<std::size_t>(count), 0));
+  };
+  const IndexSet some(3, 1001), row_numbers(1, 4);
+  IndexSet pieces(1, 2);
+  pieces.append({5, 18});
+  pieces.append({22, 23});
+  expect_equal({2001}, {some}, Words{});
+  expect_equal({25}, {pieces}, Words{});
+  expect_equal({7, 2001}, {row_numbers, some}, Words{});
+  expect_equal({7, 25}, {row_numbers, pieces}, Words{});
+  expect_equal({7, 25}, {row_numbers, pieces}, Halves{});
+  expect_equal({200000}, {IndexSet(1, 199998)}, Words{});
 }
 
 #if defined(KOKKOS_ENABLE_SERIAL) && defined(KOKKOS_ENABLE_OPENMP)

@@ -196,6 +196,45 @@ TEST(Random, InPlaceOnTransposedMemory) {
   EXPECT_EQ(dense.to_vector<float>(), turned.to_vector<float>());
 }
 
+TEST(Random, DropoutScalesThePartsOfComplexNumbers) {
+  using Complex = Kokkos::complex<double>;
+  const Tensor x =
+      Tensor::full({1000}, Scalar(std::complex<double>(INFINITY, -3)), DType::complex128);
+  Generator generator(1);
+  int kept = 0;
+  for (const Complex& v : dropout(x, 0.5, true, generator).to_vector<Complex>()) {
+    if (v == Complex(0, 0)) continue;
+    ++kept;
+    ASSERT_EQ(v.real(), INFINITY);
+    ASSERT_EQ(v.imag(), -6);
+  }
+  EXPECT_GT(kept, 400);
+}
+
+TEST(Random, ElementsThatShareMemoryAreRefused) {
+  const Tensor row = Tensor::zeros({5}, DType::float64);
+  const Tensor expanded = row.as_strided({4, 5}, {0, 1}, 0);
+  const auto refuses = [&](const char* name, const auto& call) {
+    Generator generator(3);
+    const std::string text = expect_error_everywhere<ValueError>([&] { call(generator); });
+    expect_contains(text, name);
+    expect_contains(text, "(4, 5)");
+    expect_contains(text, "do not share memory");
+    EXPECT_EQ(generator.offset(), 1u) << "as on ranks that have other memory";
+  };
+  refuses("uniform_", [&](Generator& g) { uniform_(expanded, 0, 1, g); });
+  refuses("normal_", [&](Generator& g) { normal_(expanded, 0, 1, g); });
+  refuses("exponential_", [&](Generator& g) { exponential_(expanded, 1, g); });
+  refuses("bernoulli_", [&](Generator& g) { bernoulli_(expanded, 0.5, g); });
+  const DeviceMesh mesh({world_size()});
+  const DTensor x = from_local(expanded, mesh, {Shard(0)});
+  refuses("uniform_", [&](Generator& g) { uniform_(x, 0, 1, g); });
+  EXPECT_EQ(row.to_vector<double>(), std::vector<double>(5, 0.0));
+  EXPECT_NO_THROW(uniform_(row.as_strided({1, 5}, {0, 1}, 0)));
+  // They may be read.
+  EXPECT_EQ(dropout(expanded).shape(), (Shape{4, 5}));
+}
+
 TEST(Random, ReplicasAreEqualAndShardsDoNotRepeat) {
   const DeviceMesh mesh({world_size()});
   Generator generator(9);
@@ -282,6 +321,11 @@ TEST(Random, GlobalIndicesOfEveryLayout) {
           });
       EXPECT_EQ(found.to_vector<std::int64_t>(), expected) << to_string(x.layout());
       EXPECT_EQ(by_indices.to_vector<std::int64_t>(), expected) << to_string(x.layout());
+      if (index.size() == 0) continue;
+      const std::int64_t last = x.to_local().shape()[0] - 1;
+      const auto of_last = [&](auto... others) { return index(last, n1 - 1, others...); };
+      EXPECT_EQ(of_last(std::int64_t{0}, std::int64_t{9}), of_last(std::int64_t{0}));
+      EXPECT_EQ(of_last() / 7, of_last(std::int64_t{0}) / 7) << "what is left out counts as none";
     }
   }
 }
@@ -354,6 +398,33 @@ TEST(Random, Errors) {
   EXPECT_THROW(normal_(x, 0, INFINITY), ValueError);
   EXPECT_THROW(exponential_(x, 0), ValueError);
   EXPECT_THROW(exponential_(x, INFINITY), ValueError);
+  // What does not fit the type of the tensor is named, alike by all three.
+  const auto refuses = [](const char* part, const auto& call) {
+    expect_contains(expect_error_everywhere<ValueError>(call), part);
+  };
+  const Tensor h = Tensor::zeros({3}, DType::float16), z = Tensor::zeros({3}, DType::complex64);
+  const Scalar i(std::complex<double>(0.5, 2)), no(std::complex<double>(0, NAN));
+  refuses("a bound of 1e+39 for float32", [&] { uniform_(x, 0, 1e39); });
+  refuses("a bound of 70000 for float16", [&] { uniform_(h, 0, 70000); });
+  refuses("2", [&] { uniform_(x, 0, i); });
+  refuses("for float32", [&] { uniform_(x, i, 1); });
+  refuses("nan", [&] { uniform_(z, no, 1); });
+  refuses("a mean of nan", [&] { normal_(x, NAN); });
+  refuses("a mean of inf", [&] { normal_(x, INFINITY); });
+  refuses("a mean of 1e+39 for float32", [&] { normal_(x, 1e39); });
+  refuses("for float32", [&] { normal_(x, i); });
+  refuses("nan", [&] { normal_(z, no); });
+  refuses("a standard deviation of 1e+39", [&] { normal_(x, 0, 1e39); });
+  refuses("a standard deviation of nan", [&] { normal_(x, 0, NAN); });
+  refuses("a standard deviation of 70000 for float16", [&] { normal_(h, 0, 70000); });
+  refuses("a rate of 1e+39", [&] { exponential_(x, 1e39); });
+  refuses("a rate of 1e-39 for float32", [&] { exponential_(x, 1e-39); });
+  refuses("a rate of 1e-300", [&] { exponential_(x, 1e-300); });
+  refuses("a rate of 1e-05 for float16", [&] { exponential_(h, 1e-5); });
+  refuses("a rate of nan", [&] { exponential_(x, NAN); });
+  refuses("a rate of -2", [&] { exponential_(x, -2); });
+  EXPECT_THROW(dropout(x, 1.5, false), ValueError) << "checked without training too";
+  EXPECT_THROW(dropout(n, 0.5, false), TypeError);
   EXPECT_THROW(bernoulli_(x, 1.5), ValueError);
   EXPECT_THROW(bernoulli_(x, NAN), ValueError);
   EXPECT_THROW(dropout(x, -0.1), ValueError);

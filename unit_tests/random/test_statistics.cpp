@@ -257,7 +257,34 @@ double pair_error(std::int64_t n, int repeats, const Draw& draw) {
   return worst;
 }
 
+// Whether a permutation is made of an odd number of exchanges.
+bool is_odd(const std::vector<std::int64_t>& p) {
+  std::vector<bool> seen(p.size(), false);
+  std::size_t cycles = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (!seen[i]) ++cycles;
+    for (std::size_t j = i; !seen[j]; j = static_cast<std::size_t>(p[j])) seen[j] = true;
+  }
+  return (p.size() - cycles) % 2 != 0;
+}
+
 }  // namespace
+
+TEST(Statistics, PermutationsAreOddAndEven) {
+  EXPECT_FALSE(is_odd({0, 1, 2, 3}));
+  EXPECT_TRUE(is_odd({0, 2, 1, 3}));
+  EXPECT_FALSE(is_odd({1, 2, 0, 3}));
+  Generator generator(49);
+  for (std::int64_t n : {4096, 5000, 8192, 16384}) {
+    const int repeats = n == 16384 ? 500 : 3000;
+    int odd = 0;
+    for (int r = 0; r < repeats; ++r) {
+      odd += is_odd(
+          randperm(n, DType::int64, DeviceKind::device, generator).to_vector<std::int64_t>());
+    }
+    EXPECT_NEAR(static_cast<double>(odd) / repeats, 0.5, n == 16384 ? 0.075 : 0.03) << n;
+  }
+}
 
 TEST(Statistics, Permutations) {
   // All 24 of four elements.

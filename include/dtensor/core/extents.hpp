@@ -81,6 +81,9 @@ std::string to_string(const Extents& extents);
 /// Strides in elements of a dense tensor whose last dimension varies fastest.
 Extents row_major_strides(const Shape& shape);
 
+/// Whether no two elements share memory, as far as strides that grow with the extents say it.
+bool is_injective(const Shape& shape, const Extents& strides);
+
 /// Turns a dimension counted from the end (-1 is the last) into one counted from the front.
 /// Throws `IndexError` naming `function` when it is out of range.
 int normalize_dim(const char* function, std::int64_t dim, int rank);

@@ -34,13 +34,15 @@ class GlobalIndex {
     }
     return global;
   }
-  /// The global position of the local element with these indices, one per dimension.
+  /// The global position of the local element with these indices, one per dimension; of those left
+  /// out, the first, and there is none for what is beyond the last dimension.
   template <class... Index>
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t first, std::int64_t second,
                                                  Index... rest) const {
     const std::int64_t local[] = {first, second, static_cast<std::int64_t>(rest)...};
     std::int64_t global = 0;
-    for (int d = 0; d < static_cast<int>(2 + sizeof...(rest)); ++d) {
+    const int count = static_cast<int>(2 + sizeof...(rest));
+    for (int d = 0; d < rank_ && d < count; ++d) {
       global += stride_[d] * in_dim(d, local[d]);
     }
     return global;

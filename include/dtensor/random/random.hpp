@@ -47,6 +47,8 @@ void bernoulli(const Part& out, double p, Generator& generator);
 void bernoulli(const Part& out, const Part& probabilities, Generator& generator);
 void randint(const Part& out, std::int64_t low, std::int64_t high, Generator& generator);
 void randperm(const Part& out, std::int64_t n, Generator& generator);
+/// Throws for another type than `dropout` takes, and unless `p` is a probability.
+void require_dropout(const Part& in, double p);
 void dropout(const Part& out, const Part& in, double p, Generator& generator);
 }  // namespace detail
 
@@ -103,11 +105,14 @@ T randn_like(const T& like, Generator& generator = default_generator()) {
 }
 
 // ---- in place -----------------------------------------------------------------------------------
-// They overwrite every element of `x` and return it. Local.
+// They overwrite every element of `x` and return it. Throw `ValueError` for an argument that is not
+// finite in the tensor's type, or complex where that is real; and where elements of this process's
+// part share memory, as in an expanded tensor (the generator has advanced then, as on other ranks).
+// Local.
 
 /// Uniform on [low, high), never `high` unless the two are equal in the tensor's type. Floating or
-/// complex, then each part between those of the bounds. Throws `ValueError` unless both are finite
-/// and `low <= high`.
+/// complex, then each part between those of the bounds. Throws `ValueError` unless `low <= high`
+/// and their difference is finite in the tensor's type.
 template <AnyTensor T>
 T uniform_(const T& x, const Scalar& low = 0, const Scalar& high = 1,
            Generator& generator = default_generator()) {
@@ -115,15 +120,15 @@ T uniform_(const T& x, const Scalar& low = 0, const Scalar& high = 1,
   return x;
 }
 /// Normal of that mean and standard deviation. Floating or complex; a complex number's parts share
-/// the variance. Throws `ValueError` for a negative or infinite deviation.
+/// the variance. Throws `ValueError` for a negative deviation.
 template <AnyTensor T>
 T normal_(const T& x, const Scalar& mean = 0, double std = 1,
           Generator& generator = default_generator()) {
   detail::normal("normal_", detail::part_of("normal_", x), mean, std, generator);
   return x;
 }
-/// Exponential of mean `1 / rate`, above 0. Floating. Throws `ValueError` unless `rate` is positive
-/// and finite.
+/// Exponential of mean `1 / rate`, above 0 but for what rounds to it. Floating. Throws `ValueError`
+/// unless `rate` is positive and its inverse finite in the tensor's type.
 template <AnyTensor T>
 T exponential_(const T& x, double rate = 1, Generator& generator = default_generator()) {
   detail::exponential(detail::part_of("exponential_", x), rate, generator);
@@ -155,6 +160,7 @@ template <AnyTensor T>
 T dropout(const T& x, double p = 0.5, bool training = true,
           Generator& generator = default_generator()) {
   const detail::Part in = detail::part_of("dropout", x);
+  detail::require_dropout(in, p);
   if (!training) return x;
   const T out = detail::empty_like(x, x.dtype());
   detail::dropout(detail::part_of("dropout", out), in, p, generator);

@@ -154,21 +154,6 @@ bool overlaps(const Tensor& out, const Tensor& in) {
   return !same;
 }
 
-// Whether no two elements share memory, as far as strides that grow say it.
-bool is_injective(const Tensor& t) {
-  int order[max_rank], n = 0;
-  for (int d = 0; d < t.dim(); ++d) {
-    if (t.shape()[d] > 1) order[n++] = d;
-  }
-  std::stable_sort(order, order + n, [&](int a, int b) { return t.strides()[a] < t.strides()[b]; });
-  std::int64_t reach = 0;
-  for (int i = 0; i < n; ++i) {
-    if (t.strides()[order[i]] <= reach) return false;
-    reach += (t.shape()[order[i]] - 1) * t.strides()[order[i]];
-  }
-  return true;
-}
-
 }  // namespace
 
 Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
@@ -194,7 +179,7 @@ void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
                                  to_string(out.shape()), to_string(shape)),
                      "a tensor of the result's shape");
   }
-  if (!is_injective(out)) {
+  if (!is_injective(out.shape(), out.strides())) {
     throw ValueError(
         function,
         fmt::format("shape {} with strides {}", to_string(shape), to_string(out.strides())),
