@@ -134,7 +134,8 @@ T exponential_(const T& x, double rate = 1, Generator& generator = default_gener
   detail::exponential(detail::part_of("exponential_", x), rate, generator);
   return x;
 }
-/// 1 with probability `p`, else 0, in any scalar type. Throws `ValueError` unless 0 <= p <= 1.
+/// 1 with probability `p` (rounded up to a multiple of 2^-32), else 0, in any scalar type. Throws
+/// `ValueError` unless 0 <= p <= 1.
 template <AnyTensor T>
 T bernoulli_(const T& x, double p = 0.5, Generator& generator = default_generator()) {
   detail::bernoulli(detail::part_of("bernoulli_", x), p, generator);
@@ -153,9 +154,9 @@ T bernoulli(const T& probabilities, Generator& generator = default_generator()) 
   return out;
 }
 
-/// Each element becomes 0 with probability `p` and is divided by `1 - p` otherwise. Floating or
-/// complex. Without `training` the input itself, and the generator does not advance. Throws
-/// `ValueError` unless 0 <= p <= 1. Local.
+/// Each element becomes 0 with probability `p` (rounded up to a multiple of 2^-32) and is divided
+/// by `1 - p` otherwise. Floating or complex. Without `training` the input itself, and the
+/// generator does not advance. Throws `ValueError` unless 0 <= p <= 1. Local.
 template <AnyTensor T>
 T dropout(const T& x, double p = 0.5, bool training = true,
           Generator& generator = default_generator()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file
 /// From random words to numbers of a distribution, with the same bits everywhere: on every backend,
-/// in vector code and in its scalar rest, whatever the compiler's flags for contraction. Only
+/// in vector code and in its scalar rest, with GCC from 12 on, clang (but for `-ffp-contract=fast`)
+/// and on devices; GCC before 12 must be told `-ffp-contract=off`. Not with `-ffast-math`. Only
 /// additions, products, divisions and square roots of IEEE 754 are used, each rounded on its own.
 #pragma once
 
