@@ -335,7 +335,9 @@ Layout random_layout(const Shape& shape, DType dtype,
         const auto op = numbers.below(3) == 0
                             ? ReduceOp::sum
                             : reductions[static_cast<std::size_t>(numbers.below(count))];
-        placements.push_back(Partial(op));
+        // A third of a sum is not exact where other mesh dimensions split it further.
+        const bool rounds = op == ReduceOp::avg && parts == 3 && grid->size() > parts;
+        placements.push_back(Partial(rounds ? ReduceOp::sum : op));
       }
     }
     ShardOrder order;
