@@ -13,7 +13,7 @@
 #include <functional>
 #include <memory>
 
-#include "support/options.hpp"
+#include "support/program.hpp"
 #include "support/report.hpp"
 #include "support/timing.hpp"
 
@@ -149,19 +149,11 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dtensor::Runtime runtime(argc, argv);
-  CLI::App app("Times what operators cost beside their kernels.");
-  Options options;
-  dtensor::perf::add_options(app, options);
-  app.add_option("--loop", options.loop, "Run only this loop and time nothing")
-      ->check(CLI::IsMember({"add", "add-bare", "matmul", "matmul-bare"}));
-  app.add_option("--calls", options.calls, "Calls of --loop")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& e) {
-    if (Runtime::rank() == 0) std::fprintf(stderr, "perf_dispatch: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return dtensor::perf::main_with(
+      argc, argv, "Times what operators cost beside their kernels.", Options(), run,
+      [](CLI::App& app, Options& o) {
+        app.add_option("--loop", o.loop, "Run only this loop and time nothing")
+            ->check(CLI::IsMember({"add", "add-bare", "matmul", "matmul-bare"}));
+        app.add_option("--calls", o.calls, "Calls of --loop")->capture_default_str();
+      });
 }

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "support/options.hpp"
+#include "support/program.hpp"
 #include "support/report.hpp"
 #include "support/timing.hpp"
 #ifdef DTENSOR_HAVE_SCALAPACK
@@ -143,22 +143,14 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dtensor::Runtime runtime(argc, argv);
-  CLI::App app("Times products of matrices beside local products and beside ScaLAPACK.");
-  Options options;
-  dtensor::perf::add_options(app, options);
-  app.add_option("--size", options.size, "Rows and columns of the matrices")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--block", options.block, "Rows and columns of the blocks of pdgemm")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& e) {
-    if (Runtime::rank() == 0) std::fprintf(stderr, "perf_matmul: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return dtensor::perf::main_with(
+      argc, argv, "Times products of matrices beside local products and beside ScaLAPACK.",
+      Options(), run, [](CLI::App& app, Options& o) {
+        app.add_option("--size", o.size, "Rows and columns of the matrices")
+            ->check(CLI::PositiveNumber)
+            ->capture_default_str();
+        app.add_option("--block", o.block, "Rows and columns of the blocks of pdgemm")
+            ->check(CLI::PositiveNumber)
+            ->capture_default_str();
+      });
 }

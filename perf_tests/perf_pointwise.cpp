@@ -11,7 +11,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "support/options.hpp"
+#include "support/program.hpp"
 #include "support/report.hpp"
 #include "support/timing.hpp"
 
@@ -206,16 +206,6 @@ void run(const perf::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dtensor::Runtime runtime(argc, argv);
-  CLI::App app("Times pointwise operators beside hand-written Kokkos kernels.");
-  dtensor::perf::Options options;
-  dtensor::perf::add_options(app, options);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& e) {
-    if (Runtime::rank() == 0) std::fprintf(stderr, "perf_pointwise: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return dtensor::perf::main_with(
+      argc, argv, "Times pointwise operators beside hand-written Kokkos kernels.", run);
 }

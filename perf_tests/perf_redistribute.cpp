@@ -15,7 +15,7 @@
 #include <memory>
 #include <numeric>
 
-#include "support/options.hpp"
+#include "support/program.hpp"
 #include "support/report.hpp"
 #include "support/timing.hpp"
 
@@ -288,16 +288,5 @@ void run(const perf::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dtensor::Runtime runtime(argc, argv);
-  CLI::App app("Times redistribution beside hand-written MPI.");
-  dtensor::perf::Options options;
-  dtensor::perf::add_options(app, options);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& e) {
-    if (Runtime::rank() == 0) std::fprintf(stderr, "perf_redistribute: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return dtensor::perf::main_with(argc, argv, "Times redistribution beside hand-written MPI.", run);
 }

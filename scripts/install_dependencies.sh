@@ -12,7 +12,7 @@ packages=(
   libscalapack-openmpi-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libbenchmark-dev
-  python3 python3-numpy python3-h5py
+  python3 python3-numpy python3-h5py valgrind
 )
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

@@ -91,11 +91,13 @@ class Communication : public Observer {
   void on_event(const Event& event) override {
     if (event.collective == Collective::none) return;
     ++count;
+    bytes += event.bytes_sent;
     operation = event.operation;
     reason = event.reason;
     collective = event.collective;
   }
   int count = 0;
+  std::int64_t bytes = 0;
   std::string operation, reason;
   Collective collective = Collective::none;
 };

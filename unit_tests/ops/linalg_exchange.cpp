@@ -4,7 +4,8 @@
 
 #include "dtensor/checkpoint/checkpoint.hpp"
 #include "dtensor/ops/ops.hpp"
-#include "ops/layout_samples.hpp"
+#include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {

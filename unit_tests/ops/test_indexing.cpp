@@ -4,7 +4,8 @@
 
 #include "dtensor/ops/indexing.hpp"
 #include "dtensor/ops/shape.hpp"
-#include "ops/sample_layouts.hpp"
+#include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -14,9 +15,9 @@ using testing::Communication;
 using testing::error_of;
 using testing::flat_mesh;
 using testing::for_each_index;
+using testing::layouts;
 using testing::Numbers;
 using testing::place;
-using testing::sample_layouts;
 using testing::square_mesh;
 
 // Whole numbers below a bound, so that contributions to them add up exactly.
@@ -33,7 +34,7 @@ DTensor place_as(const Array& global, const DeviceMesh& mesh, const Layout& layo
 
 // Without contributions: those of numbers of another kind are not meaningful.
 std::vector<Layout> whole_layouts(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers) {
-  auto list = sample_layouts(shape, mesh, numbers, 8);
+  auto list = layouts(shape, mesh, numbers, 8);
   std::erase_if(list, [](const Layout& l) { return l.has_partial(); });
   return list;
 }
@@ -84,7 +85,7 @@ void check_select(const DeviceMesh& mesh) {
   for (const Case& c : select_cases) {
     const Array x = numbers.array(c.shape), index = indices(numbers, c.index, c.shape[c.dim]);
     const Array y = expected_select(x, c.dim, index);
-    for (const Layout& lx : sample_layouts(c.shape, mesh, numbers)) {
+    for (const Layout& lx : layouts(c.shape, mesh, numbers)) {
       for (const Layout& li : whole_layouts(c.index, mesh, numbers)) {
         const DTensor result =
             index_select(place(x, mesh, lx), c.dim, place_as(index, mesh, li, DType::int32));
@@ -104,7 +105,7 @@ void check_gather(const DeviceMesh& mesh) {
     const Array src = numbers.array(c.index);
     const Array y = expected_gather(x, c.dim, index);
     const Array z = expected_scatter(x, c.dim, index, src);
-    for (const Layout& lx : sample_layouts(c.shape, mesh, numbers, 8)) {
+    for (const Layout& lx : layouts(c.shape, mesh, numbers, 8)) {
       const auto indexed = whole_layouts(c.index, mesh, numbers);
       for (const Layout& li : indexed) {
         if (numbers.below(3) == 0) continue;  // a sample
@@ -112,7 +113,7 @@ void check_gather(const DeviceMesh& mesh) {
         const DTensor result = gather(dx, c.dim, di);
         ASSERT_LT(error_of(result, y), 1e-12)
             << to_string(lx) << " at " << to_string(li) << " gave " << to_string(result.layout());
-        const auto sources = sample_layouts(c.index, mesh, numbers, 4);
+        const auto sources = layouts(c.index, mesh, numbers, 4);
         const Layout& ls =
             sources[static_cast<std::size_t>(numbers.below(static_cast<int>(sources.size())))];
         const DTensor sum = scatter_add(dx, c.dim, di, place(src, mesh, ls));
@@ -174,7 +175,7 @@ void check_masked_fill(const DeviceMesh& mesh) {
       const Array y = *testing::evaluate(
           {shape.size() == 2 ? "ab" : "b", mask_shape.size() == 2 ? "ab" : "b"}, "ab", {x, mask},
           [&](const std::vector<double>& v) { return v[1] != 0 ? value : v[0]; });
-      for (const Layout& lx : sample_layouts(shape, mesh, numbers)) {
+      for (const Layout& lx : layouts(shape, mesh, numbers)) {
         for (const Layout& lm : whole_layouts(mask_shape, mesh, numbers)) {
           const DTensor result =
               masked_fill(place(x, mesh, lx), place_as(mask, mesh, lm, DType::boolean), value);

@@ -6,8 +6,9 @@
 #include <limits>
 
 #include "dtensor/ops/learning.hpp"
-#include "ops/all_layouts.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -132,7 +133,7 @@ TEST(Softmax, CommunicatesNoElements) {
   for (int sharded = 0; sharded < 3; ++sharded) {
     const DTensor x = place(a, mesh, Placements{Shard(sharded)});
     for (int dim = 0; dim < 3; ++dim) {
-      Traffic traffic;
+      Communication traffic;
       const DTensor s = softmax(x, dim);
       EXPECT_TRUE(s.placements()[0] == Shard(sharded));
       EXPECT_EQ(traffic.count == 0, dim != sharded || n == 1);
@@ -254,13 +255,13 @@ TEST(Normalization, CommunicatesNoElements) {
   for (int d = 0; d < 3; ++d) {
     const DTensor x = place(a, mesh, Placements{Shard(d)});
     {
-      Traffic traffic;
+      Communication traffic;
       const DTensor y = layer_norm(x, {5, 10}, {dw}, {dw});
       EXPECT_TRUE(n == 1 || y.placements()[0] == Shard(d));
       EXPECT_EQ(traffic.count == 0, d == 0 || n == 1);
       EXPECT_LE(traffic.bytes, (n - 1) * 2 * 20 * 8);
     }
-    Traffic traffic;
+    Communication traffic;
     const DTensor y = rms_norm(x, {5, 10}, {dw});
     EXPECT_EQ(traffic.count == 0, d == 0 || n == 1);
     EXPECT_LE(traffic.bytes, (n - 1) * 20 * 8);
@@ -330,7 +331,7 @@ TEST(Embedding, NothingIsCommunicated) {
   const auto whole = [&](const Array& a) {
     return with_dtype(place(a, mesh, Placements{Replicate()}), DType::int64);
   };
-  Traffic traffic;
+  Communication traffic;
   const DTensor columns = embedding(whole(indices), place(weight, mesh, Placements{Shard(1)}));
   EXPECT_TRUE(columns.placements()[0] == Shard(1));
   const DTensor a = embedding(whole(indices), place(weight, mesh, Placements{Shard(0)}));
@@ -341,7 +342,7 @@ TEST(Embedding, NothingIsCommunicated) {
   EXPECT_EQ(traffic.count, 0);
   const Tensor full = a.full_tensor();
   EXPECT_EQ(traffic.count, n == 1 ? 0 : 1);
-  EXPECT_EQ(n == 1 ? Collective::all_reduce : traffic.last, Collective::all_reduce);
+  EXPECT_EQ(n == 1 ? Collective::all_reduce : traffic.collective, Collective::all_reduce);
   EXPECT_EQ(distance(full, reference_embedding(indices, weight)), 0);
   EXPECT_EQ(error_of(b, reference_embedding(others, other)), 0);
   EXPECT_EQ(error_of(columns, reference_embedding(indices, weight)), 0);
@@ -490,7 +491,7 @@ TEST(ClassLoss, CommunicatesNoElements) {
       const DTensor x = place(a, mesh, Placements{Shard(d)});
       const Placement same = d == 1 ? Placement(Replicate()) : Shard(d == 0 ? 0 : d - 1);
       const DTensor dt = with_dtype(place(t, mesh, Placements{same}), DType::int64);
-      Traffic traffic;
+      Communication traffic;
       const DTensor none = cross_entropy(x, dt, {.reduction = LossReduction::none});
       const int each = d == 1 && n > 1 ? 1 : 0;
       EXPECT_EQ(traffic.count, each);

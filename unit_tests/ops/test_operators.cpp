@@ -6,75 +6,24 @@
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/ops.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
 
 using testing::Array;
+using testing::choices;
 using testing::Communication;
 using testing::error_of;
 using testing::evaluate;
+using testing::flat_mesh;
+using testing::layouts;
 using testing::Numbers;
 using testing::place;
+using testing::square_mesh;
+using testing::uneven;
 
 using Values = std::vector<double>;
-
-DeviceMesh flat_mesh() { return DeviceMesh(Shape{Runtime::size()}); }
-
-// (2, 2) of 4 ranks, (2, 3) of 6, else (1, n): more than one rank in both where that is possible.
-DeviceMesh square_mesh() {
-  const std::int64_t n = Runtime::size();
-  return DeviceMesh(n % 2 == 0 ? Shape{2, n / 2} : Shape{1, n});
-}
-
-// Extents for each rank that add up, some of them zero and none like another's neighbour.
-std::vector<std::int64_t> uneven(std::int64_t extent, std::int64_t parts) {
-  std::vector<std::int64_t> extents(static_cast<std::size_t>(parts), 0);
-  for (std::int64_t i = 0; i < extent; ++i) ++extents[static_cast<std::size_t>((i * i) % parts)];
-  return extents;
-}
-
-// What a mesh dimension can do with a tensor.
-Placements choices(const Shape& shape, std::int64_t parts) {
-  Placements list{Replicate(), Partial(), Partial(ReduceOp::avg), Partial(ReduceOp::max)};
-  for (int d = 0; d < shape.size(); ++d) {
-    list.push_back(Shard(d));
-    list.push_back(Shard(d, uneven(shape[d], parts)));
-    list.push_back(StridedShard(d, 2));
-  }
-  return list;
-}
-
-// All layouts on one mesh dimension; a sample of those on several.
-std::vector<Layout> layouts(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers) {
-  std::vector<Layout> result;
-  if (mesh.dim() == 1) {
-    for (const Placement& p : choices(shape, mesh.size())) {
-      result.emplace_back(shape, mesh.grid(), Placements{p});
-    }
-    return result;
-  }
-  while (result.size() < 12) {
-    Placements placements;
-    for (int m = 0; m < mesh.dim(); ++m) {
-      const Placements list = choices(shape, mesh.size(m));
-      placements.push_back(
-          list[static_cast<std::size_t>(numbers.below(static_cast<int>(list.size())))]);
-    }
-    ShardOrder order;
-    for (int d = 0; d < shape.size(); ++d) {
-      if (placements[0].is_shard(d) && placements[1].is_shard(d) && numbers.below(2)) {
-        order.push_back({d, {1, 0}});
-      }
-    }
-    try {
-      result.emplace_back(shape, mesh.grid(), placements, order);
-    } catch (const LayoutError&) {
-      // Given extents do not fit, or contributions of two kinds.
-    }
-  }
-  return result;
-}
 
 struct BinaryOperator {
   const char* name;

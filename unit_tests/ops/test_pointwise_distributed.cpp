@@ -11,6 +11,7 @@
 #include "dtensor/ops/ops.hpp"
 #include "dtensor/redistribute/combine.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -18,8 +19,11 @@ namespace {
 using testing::Array;
 using testing::Communication;
 using testing::error_of;
+using testing::flat_mesh;
 using testing::Numbers;
 using testing::place;
+using testing::square_mesh;
+using testing::uneven;
 
 using Values = std::vector<double>;
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -28,61 +32,23 @@ const Placement R = Replicate(), P = Partial(), Pavg = Partial(ReduceOp::avg),
                 Pmax = Partial(ReduceOp::max), Pmin = Partial(ReduceOp::min), S0 = Shard(0),
                 S1 = Shard(1);
 
-DeviceMesh flat_mesh() { return DeviceMesh(Shape{Runtime::size()}); }
-DeviceMesh square_mesh() {
-  const std::int64_t n = Runtime::size();
-  return DeviceMesh(n % 2 == 0 ? Shape{2, n / 2} : Shape{1, n});
-}
-
-std::vector<std::int64_t> uneven(std::int64_t extent, std::int64_t parts) {
-  std::vector<std::int64_t> extents(static_cast<std::size_t>(parts), 0);
-  for (std::int64_t i = 0; i < extent; ++i) ++extents[static_cast<std::size_t>((i * i) % parts)];
-  return extents;
-}
-
-Placements choices(const Shape& shape, std::int64_t parts, bool averages) {
-  Placements list{R, P, Pmax, Pmin};
-  if (averages) list.push_back(Pavg);
-  for (int d = 0; d < shape.size(); ++d) {
-    list.push_back(Shard(d));
-    list.push_back(Shard(d, uneven(shape[d], parts)));
-    list.push_back(StridedShard(d, 2));
-  }
-  return list;
-}
-
 // All layouts on one mesh dimension, but for many ranks; a sample of those on several.
-std::vector<Layout> layouts(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers,
-                            bool averages) {
+std::vector<Layout> some_layouts(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers,
+                                 bool averages) {
+  Placements contributions{P, Pmax, Pmin};
+  if (averages) contributions.push_back(Pavg);
   std::vector<Layout> result;
   if (mesh.dim() == 1) {
-    for (const Placement& p : choices(shape, mesh.size(), averages)) {
+    for (const Placement& p : testing::choices(shape, mesh.size(), contributions)) {
       // A third of them where ranks outnumber cores by far.
       if (mesh.size() > 3 && numbers.below(3) != 0) continue;
       result.emplace_back(shape, mesh.grid(), Placements{p});
     }
-    if (!result.empty()) return result;
-    result.emplace_back(shape, mesh.grid(), Placements{R});
+    if (result.empty()) result.emplace_back(shape, mesh.grid(), Placements{R});
     return result;
   }
   while (result.size() < (mesh.size() > 3 ? 3u : 5u)) {
-    Placements placements;
-    for (int m = 0; m < mesh.dim(); ++m) {
-      const Placements list = choices(shape, mesh.size(m), averages);
-      placements.push_back(
-          list[static_cast<std::size_t>(numbers.below(static_cast<int>(list.size())))]);
-    }
-    ShardOrder order;
-    for (int d = 0; d < shape.size(); ++d) {
-      if (placements[0].is_shard(d) && placements[1].is_shard(d) && numbers.below(2)) {
-        order.push_back({d, {1, 0}});
-      }
-    }
-    try {
-      result.emplace_back(shape, mesh.grid(), placements, order);
-    } catch (const LayoutError&) {
-      // Given extents do not fit, or contributions of two kinds.
-    }
+    result.push_back(testing::any_layout(shape, mesh, numbers, contributions));
   }
   return result;
 }
@@ -148,7 +114,7 @@ void check_all(const DeviceMesh& mesh) {
       const auto random = [&](const Shape& of, const Layout& layout) {
         return make(numbers.array(of), dtype, mesh, layout);
       };
-      for (const Layout& la : layouts(shape, mesh, numbers, averages)) {
+      for (const Layout& la : some_layouts(shape, mesh, numbers, averages)) {
         const Pair x = random(shape, la);
         if (row.arity == 1) {
           Calls calls;
@@ -157,7 +123,7 @@ void check_all(const DeviceMesh& mesh) {
           continue;
         }
         const Shape other = numbers.below(4) == 0 ? Shape{7} : shape;
-        auto candidates = layouts(other, mesh, numbers, averages);
+        auto candidates = some_layouts(other, mesh, numbers, averages);
         if (row.passes.empty()) {
           const auto kept =
               static_cast<std::size_t>(numbers.below(static_cast<int>(candidates.size())));
@@ -172,7 +138,7 @@ void check_all(const DeviceMesh& mesh) {
             check(row, calls);
             continue;
           }
-          const auto thirds = layouts(shape, mesh, numbers, averages);
+          const auto thirds = some_layouts(shape, mesh, numbers, averages);
           const Pair z = random(
               shape,
               thirds[static_cast<std::size_t>(numbers.below(static_cast<int>(thirds.size())))]);
@@ -483,8 +449,8 @@ TEST(PointwiseInPlace, KeepsMemoryAndPlacements) {
   Numbers numbers(41);
   for (const DeviceMesh& mesh : {flat_mesh(), square_mesh()}) {
     const Array a = numbers.array({5, 6}), b = numbers.array({5, 6}), c = numbers.array({6});
-    for (const Layout& la : layouts(a.shape, mesh, numbers, true)) {
-      for (const Layout& lb : layouts(b.shape, mesh, numbers, true)) {
+    for (const Layout& la : some_layouts(a.shape, mesh, numbers, true)) {
+      for (const Layout& lb : some_layouts(b.shape, mesh, numbers, true)) {
         const Pair x = make(a, DType::float64, mesh, la), y = make(b, DType::float64, mesh, lb);
         const Tensor before = x.parts.to_local().clone();
         const std::string what = to_string(la) + " and " + to_string(lb);
@@ -514,7 +480,7 @@ TEST(PointwiseInPlace, KeepsMemoryAndPlacements) {
       }
       // A smaller operand is broadcast wherever the larger one is sharded.
       if (la.has_partial()) continue;
-      for (const Layout& lc : layouts(c.shape, mesh, numbers, true)) {
+      for (const Layout& lc : some_layouts(c.shape, mesh, numbers, true)) {
         const Pair x = make(a, DType::float64, mesh, la), z = make(c, DType::float64, mesh, lc);
         mul_(x.parts, z.parts);
         EXPECT_LT(difference(x.parts.full_tensor(), x.whole * z.whole), 1e-11)
@@ -595,8 +561,8 @@ TEST(PointwiseInPlace, CopyConvertsBroadcastsAndRedistributes) {
     const Array a = numbers.array({4, 6});
     for (const Shape& from : {Shape{4, 6}, Shape{6}, Shape{4, 1}, Shape{}}) {
       const Array b = numbers.array(from);
-      for (const Layout& la : layouts(a.shape, mesh, numbers, true)) {
-        for (const Layout& lb : layouts(from, mesh, numbers, true)) {
+      for (const Layout& la : some_layouts(a.shape, mesh, numbers, true)) {
+        for (const Layout& lb : some_layouts(from, mesh, numbers, true)) {
           const DTensor x = place(a, mesh, la), y = place(b, mesh, lb);
           EXPECT_EQ(copy_(x, y).layout(), la);
           const Tensor expected = Tensor::full(a.shape, 0, DType::float64, mesh.device()) +

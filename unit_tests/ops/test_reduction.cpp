@@ -9,7 +9,8 @@
 
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/reduction.hpp"
-#include "ops/all_layouts.hpp"
+#include "ops/errors.hpp"
+#include "ops/layouts.hpp"
 #include "ops/reduction_reference.hpp"
 
 namespace dtensor {

@@ -2,8 +2,9 @@
 // Reductions of DTensors under every combination of placements, against one process.
 #include <gtest/gtest.h>
 
-#include "ops/all_layouts.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
+#include "ops/layouts.hpp"
 #include "ops/reduction_reference.hpp"
 
 namespace dtensor {
@@ -155,7 +156,7 @@ TEST(DistributedReduction, CommunicatesNoMoreThanStates) {
   const Array a = numbers.array({60, 6});
   const auto traffic = [&](const Placement& p, const auto& f, int count, std::int64_t bytes) {
     const DTensor x = place(a, mesh, Placements{p});
-    const Traffic t;
+    const Communication t;
     f(x);
     EXPECT_EQ(t.count, n == 1 ? 0 : count) << to_string(p);
     EXPECT_LE(t.bytes, bytes * (n - 1)) << to_string(p);
@@ -218,7 +219,7 @@ TEST(DistributedReduction, ManyStatesAreMergedInParts) {
   }
   const std::vector<Values> in = groups(a, 1);
   const DTensor x = place(a, mesh, Placements{Shard(0)});
-  const Traffic t;
+  const Communication t;
   const DTensor v = var(x, 0), where = argmax(x, 0, true);
   EXPECT_EQ(t.count, n == 1 ? 0 : n == 2 ? 2 : 4);
   EXPECT_LE(t.bytes, 2 * (2 + 2) * 8 * columns + 1000);
@@ -317,7 +318,7 @@ TEST(DistributedReduction, Comparisons) {
   }
   const DTensor x = place(a, mesh, Placements{Shard(0)});
   {
-    const Traffic t;
+    const Communication t;
     EXPECT_TRUE(equal(x, x));
     EXPECT_EQ(t.count, mesh.size() == 1 ? 0 : 1);
     EXPECT_LE(t.bytes, mesh.size());

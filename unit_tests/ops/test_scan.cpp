@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "dtensor/ops/scan.hpp"
-#include "ops/all_layouts.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -87,7 +88,7 @@ TEST(Scan, OnlyTotalsTravel) {
   for (const Placement& p : {Placement(Shard(0)), Placement(Shard(0, uneven(60, n))),
                              Placement(Shard(1)), Placement(Replicate()), Placement(Partial())}) {
     const DTensor x = place(a, mesh, Placements{p});
-    Traffic traffic;
+    Communication traffic;
     const DTensor s = cumsum(x, 0);
     EXPECT_TRUE(s.placements()[0] == p) << to_string(s.placements());
     EXPECT_EQ(traffic.count, n > 1 && p.is_shard(0) ? 1 : 0) << to_string(p);

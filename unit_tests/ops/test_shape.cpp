@@ -5,7 +5,8 @@
 #include <functional>
 
 #include "dtensor/ops/shape.hpp"
-#include "ops/sample_layouts.hpp"
+#include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -15,9 +16,9 @@ using testing::Communication;
 using testing::error_of;
 using testing::flat_mesh;
 using testing::for_each_index;
+using testing::layouts;
 using testing::Numbers;
 using testing::place;
-using testing::sample_layouts;
 using testing::square_mesh;
 using testing::uneven;
 
@@ -228,7 +229,7 @@ void check(const DeviceMesh& mesh) {
   for (const Case& c : cases()) {
     const Array x = numbers.array(c.shape);
     const Array y = expected(x, c);
-    for (const Layout& layout : sample_layouts(c.shape, mesh, numbers)) {
+    for (const Layout& layout : layouts(c.shape, mesh, numbers)) {
       const DTensor dx = place(x, mesh, layout);
       const DTensor result = c.global(dx);
       ASSERT_LT(error_of(result, y), 1e-12)
@@ -244,7 +245,7 @@ TEST(Shape, ViewsShareMemoryAndDoNotCommunicate) {
   const DeviceMesh mesh = flat_mesh();
   Numbers numbers(4);
   const Array x = numbers.array({5, 6});
-  for (const Layout& layout : sample_layouts({5, 6}, mesh, numbers)) {
+  for (const Layout& layout : layouts({5, 6}, mesh, numbers)) {
     const DTensor dx = place(x, mesh, layout);
     const auto quiet = [&](const char* name, const DTensor& y, int events) {
       EXPECT_EQ(events, 0) << name << " of " << to_string(layout);
@@ -392,8 +393,8 @@ TEST(Shape, CatOfAnyPlacements) {
     for_each_index(both.shape, [&](const Extents& i) {
       both.at(i) = i[0] < 5 ? x.at(i) : y.at({i[0] - 5, i[1]});
     });
-    for (const Layout& lx : sample_layouts(x.shape, mesh, numbers, 8)) {
-      for (const Layout& ly : sample_layouts(y.shape, mesh, numbers, 8)) {
+    for (const Layout& lx : layouts(x.shape, mesh, numbers, 8)) {
+      for (const Layout& ly : layouts(y.shape, mesh, numbers, 8)) {
         const DTensor result = cat({place(x, mesh, lx), place(y, mesh, ly)});
         ASSERT_LT(error_of(result, both), 1e-12) << to_string(lx) << " and " << to_string(ly);
       }

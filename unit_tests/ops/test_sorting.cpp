@@ -7,7 +7,8 @@
 
 #include "dtensor/ops/shape.hpp"
 #include "dtensor/ops/sorting.hpp"
-#include "ops/sample_layouts.hpp"
+#include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -16,9 +17,9 @@ using testing::Array;
 using testing::Communication;
 using testing::flat_mesh;
 using testing::for_each_index;
+using testing::layouts;
 using testing::Numbers;
 using testing::place;
-using testing::sample_layouts;
 using testing::square_mesh;
 
 struct Expected {
@@ -83,7 +84,7 @@ void check(const DeviceMesh& mesh) {
       const Expected all = sorted(x, dim, descending, shape[dim]);
       const std::int64_t k = std::min<std::int64_t>(shape[dim], 3);
       const Expected first = sorted(x, dim, !descending, k);
-      for (const Layout& layout : sample_layouts(shape, mesh, numbers, 8)) {
+      for (const Layout& layout : layouts(shape, mesh, numbers, 8)) {
         const DTensor dx = place(x, mesh, layout);
         const auto result = sort(dx, dim, descending);
         ASSERT_TRUE(same(result.values.full_tensor(), all.values)) << to_string(layout) << dim;
@@ -111,7 +112,7 @@ TEST(Sorting, LongLines) {
     for (const Array& x : arrays) {
       for (bool descending : {false, true}) {
         const Expected all = sorted(x, 0, descending, n), ten = sorted(x, 0, descending, 10);
-        for (const Layout& layout : sample_layouts({n}, mesh, numbers, 5)) {
+        for (const Layout& layout : layouts({n}, mesh, numbers, 5)) {
           if (layout.has_partial()) continue;
           const DTensor dx = place(x, mesh, layout);
           const auto result = sort(dx, 0, descending);

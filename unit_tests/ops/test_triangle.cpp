@@ -2,10 +2,13 @@
 // Triangles, diagonals and tensors whose values follow from the index.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "dtensor/ops/sequences.hpp"
 #include "dtensor/ops/shape.hpp"
 #include "dtensor/ops/triangle.hpp"
-#include "ops/sample_layouts.hpp"
+#include "ops/distributed_reference.hpp"
+#include "ops/layouts.hpp"
 
 namespace dtensor {
 namespace {
@@ -15,9 +18,9 @@ using testing::Communication;
 using testing::error_of;
 using testing::flat_mesh;
 using testing::for_each_index;
+using testing::layouts;
 using testing::Numbers;
 using testing::place;
-using testing::sample_layouts;
 using testing::square_mesh;
 using testing::uneven;
 
@@ -59,7 +62,7 @@ void check(const DeviceMesh& mesh) {
   for (const Shape& shape : {Shape{5, 7}, Shape{7, 4}, Shape{3, 4, 5}, Shape{0, 3}, Shape{1, 1}}) {
     const Array x = numbers.array(shape);
     const int n = shape.size();
-    for (const Layout& layout : sample_layouts(shape, mesh, numbers)) {
+    for (const Layout& layout : layouts(shape, mesh, numbers)) {
       const DTensor dx = place(x, mesh, layout);
       for (std::int64_t k : {0, 1, -2, 3, -100, 100}) {
         const Communication communication;
@@ -68,9 +71,10 @@ void check(const DeviceMesh& mesh) {
         EXPECT_EQ(lower.layout(), layout);
         ASSERT_LT(error_of(lower, triangle(x, true, k)), 1e-12) << to_string(layout) << k;
         ASSERT_LT(error_of(upper, triangle(x, false, k)), 1e-12) << to_string(layout) << k;
-        const bool linear =
-            !layout.has_partial() || (!layout.placement(0).is_partial(ReduceOp::max) &&
-                                      !layout.placements().back().is_partial(ReduceOp::max));
+        const auto& placements = layout.placements();
+        const bool linear = std::none_of(placements.begin(), placements.end(), [](const auto& p) {
+          return p.is_partial(ReduceOp::max) || p.is_partial(ReduceOp::min);
+        });
         const Communication none;
         const DTensor main = diagonal(dx, k), other = diagonal(dx, k, -1, 0);
         EXPECT_TRUE(none.count == 0 || !linear) << to_string(layout);
@@ -118,7 +122,7 @@ TEST(Triangle, DiagonalStaysWhereItIs) {
 void check_sequences(const DeviceMesh& mesh) {
   Numbers numbers(24);
   for (std::int64_t n : {13, 4, 1, 0}) {
-    for (const Layout& layout : sample_layouts({n}, mesh, numbers)) {
+    for (const Layout& layout : layouts({n}, mesh, numbers)) {
       if (layout.has_partial()) {
         EXPECT_THROW(arange(0, n, 1, mesh, layout.placements()), LayoutError);
         EXPECT_THROW(linspace(0, 1, n, mesh, layout.placements()), LayoutError);
@@ -142,7 +146,7 @@ void check_sequences(const DeviceMesh& mesh) {
     }
   }
   for (const Shape& shape : {Shape{5, 7}, Shape{6, 6}, Shape{7, 2}, Shape{0, 3}}) {
-    for (const Layout& layout : sample_layouts(shape, mesh, numbers)) {
+    for (const Layout& layout : layouts(shape, mesh, numbers)) {
       if (layout.has_partial() || !layout.shard_order().empty()) continue;
       Array e(shape);
       for (std::int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) e.at({i, i}) = 1;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Meshes of all ranks, and layouts of all kinds to place tensors in.
+// Meshes of all ranks, and every way to lay out a tensor on them.
 #pragma once
 
+#include "dtensor/comm/device_mesh.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
-#include "ops/distributed_reference.hpp"
+#include "dtensor/layout/layout.hpp"
+#include "ops/reference.hpp"
 
 namespace dtensor::testing {
 
@@ -23,9 +25,18 @@ inline std::vector<std::int64_t> uneven(std::int64_t extent, std::int64_t parts)
   return extents;
 }
 
+/// The contributions that are tried.
+inline const Placements& partials() {
+  static const Placements list{Partial(), Partial(ReduceOp::avg), Partial(ReduceOp::max),
+                               Partial(ReduceOp::min)};
+  return list;
+}
+
 /// What a mesh dimension can do with a tensor.
-inline Placements choices(const Shape& shape, std::int64_t parts) {
-  Placements list{Replicate(), Partial(), Partial(ReduceOp::avg), Partial(ReduceOp::max)};
+inline Placements choices(const Shape& shape, std::int64_t parts,
+                          const Placements& contributions = partials()) {
+  Placements list{Replicate()};
+  list.insert(list.end(), contributions.begin(), contributions.end());
   for (int d = 0; d < shape.size(); ++d) {
     list.push_back(Shard(d));
     list.push_back(Shard(d, uneven(shape[d], parts)));
@@ -35,11 +46,12 @@ inline Placements choices(const Shape& shape, std::int64_t parts) {
 }
 
 /// Some layout out of all.
-inline Layout any_layout(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers) {
+inline Layout any_layout(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers,
+                         const Placements& contributions = partials()) {
   while (true) {
     Placements placements;
     for (int m = 0; m < mesh.dim(); ++m) {
-      const Placements list = choices(shape, mesh.size(m));
+      const Placements list = choices(shape, mesh.size(m), contributions);
       placements.push_back(
           list[static_cast<std::size_t>(numbers.below(static_cast<int>(list.size())))]);
     }
@@ -59,28 +71,16 @@ inline Layout any_layout(const Shape& shape, const DeviceMesh& mesh, Numbers& nu
 
 /// All layouts on one mesh dimension; a sample of those on several.
 inline std::vector<Layout> layouts(const Shape& shape, const DeviceMesh& mesh, Numbers& numbers,
-                                   std::size_t samples = 12) {
+                                   std::size_t sample = 12) {
   std::vector<Layout> result;
   if (mesh.dim() == 1) {
     for (const Placement& p : choices(shape, mesh.size())) {
       result.emplace_back(shape, mesh.grid(), Placements{p});
     }
+    return result;
   }
-  while (mesh.dim() > 1 && result.size() < samples) {
-    result.push_back(any_layout(shape, mesh, numbers));
-  }
+  while (result.size() < sample) result.push_back(any_layout(shape, mesh, numbers));
   return result;
-}
-
-/// The text of the error that `f` throws; it must be of this kind.
-template <class F>
-std::string text_of(ErrorKind kind, F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.kind() == kind ? e.what() : std::string("an error of another kind: ") + e.what();
-  }
-  return "no error";
 }
 
 }  // namespace dtensor::testing
