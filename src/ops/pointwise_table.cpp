@@ -92,7 +92,7 @@ std::vector<PointwiseRow> make_table() {
       ROW(add, 2, all, same, is_sum()),
       ROW(sub, 2, numbers, same, is_sum()),
       ROW(mul, 2, all, same, (PartialPasses{{a, linear}, {b, linear}})),
-      ROW(div, 2, all, fractional, is_linear()),
+      ROW(div, 2, all, fractional, none()),
       ROW(floor_div, 2, real_numbers, same, none()),
       ROW(remainder, 2, real_numbers, same, none()),
       ROW(fmod, 2, real_numbers, same, none()),
@@ -120,8 +120,7 @@ std::vector<PointwiseRow> make_table() {
       ROW(lerp, 3, floating | complex, same,
           (PartialPasses{{a | b, linear}, {a, bits({avg})}, {b, bits({avg})}})),
       ROW(addcmul, 4, numbers, same, adds_product()),
-      ROW(addcdiv, 4, all, fractional,
-          (PartialPasses{{a | b, linear}, {a, bits({avg})}, {b, bits({avg})}})),
+      ROW(addcdiv, 4, all, fractional, (PartialPasses{{a, bits({avg})}})),
   };
 #undef ROW
 }
@@ -164,6 +163,8 @@ PartialPasses pointwise_passes(const PointwiseRow& row, unsigned tensors, bool c
     if ((pass.inputs & others) == 0) hand_on(pass.inputs, pass.ops);
   }
   if (!std::has_single_bit(others)) return result;
+  // A tensor may divide by zero: contributions 2 and -1 make NaN of it, their sum does not.
+  if (row.op == PointwiseOp::div && others == b) hand_on(a, linear);
   if (numbers.positive && is_floating(common) &&
       (row.op == PointwiseOp::mul || (row.op == PointwiseOp::div && others == b))) {
     hand_on(tensors, extrema);

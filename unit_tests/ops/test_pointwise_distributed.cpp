@@ -222,7 +222,6 @@ TEST_F(Contributions, OfSumsAndAverages) {
   KEEPS(P, p - p);
   KEEPS(P, -p);
   KEEPS(P, p * r);
-  KEEPS(P, p / r);
   KEEPS(P, p * 2);
   KEEPS(P, -2 * p);
   KEEPS(P, p / -4);
@@ -232,7 +231,6 @@ TEST_F(Contributions, OfSumsAndAverages) {
   KEEPS(P, lerp(p, p, r));
   KEEPS(P, addcmul(p, p, r, 3));
   KEEPS(P, addcmul(p, r, p));
-  KEEPS(P, addcdiv(p, p, r));
   KEEPS(P, where(r, p, p));
   KEEPS(P, where(r, p, 0));
   KEEPS(P, to(with(P, DType::float32), DType::float64));
@@ -243,11 +241,15 @@ TEST_F(Contributions, OfSumsAndAverages) {
   KEEPS(Pavg, r - q);
   KEEPS(Pavg, where(r, q, 3));
   KEEPS(Pavg, addcmul(r, q, r));
+  KEEPS(Pavg, addcdiv(q, r, r));
   REDUCES(p + 10);
   REDUCES(10 - p);
   REDUCES(p + r);
   REDUCES(p * p);
+  REDUCES(p / r);
   REDUCES(r / p);
+  REDUCES(addcdiv(p, p, r));
+  REDUCES(addcdiv(r, q, r));
   REDUCES(2 / p);
   REDUCES(abs(p));
   REDUCES(relu(p));
@@ -263,6 +265,24 @@ TEST_F(Contributions, OfSumsAndAverages) {
   REDUCES(to(p, DType::complex64));
   REDUCES(maximum(p, p));
   REDUCES(logical_not(p));
+}
+
+// Over a zero, contributions of different signs would make NaN of what is infinite.
+TEST_F(Contributions, OverATensorWithAZero) {
+  for (const Placement& c : {P, Pavg}) {
+    const Layout layout({2}, mesh.grid(), {c});
+    const std::int64_t rank = mesh.local_rank(0);
+    const DTensor x(mesh, layout,
+                    Tensor::full({2}, rank == 0 ? 20 : -1, DType::float64, mesh.device()));
+    const DTensor zero_and_two = arange(0, 4, 2, mesh, Placements{R}, DType::float64);
+    const double value = select(x, 0, 0).full_tensor().item<double>();
+    const auto same = [&](const DTensor& y, double first, double second) {
+      EXPECT_EQ(select(y, 0, 0).full_tensor().item<double>(), first) << to_string(c);
+      EXPECT_EQ(select(y, 0, 1).full_tensor().item<double>(), second) << to_string(c);
+    };
+    same(x / zero_and_two, inf, value / 2);
+    same(addcdiv(x, x, zero_and_two), inf, value + value / 2);
+  }
 }
 
 TEST_F(Contributions, OfMaximaAndMinima) {

@@ -9,11 +9,11 @@ namespace dtensor::detail {
 namespace {
 
 // Elements of a buffer that holds an operand which the kernel cannot take as it lies in memory.
-constexpr std::int64_t block = 1024;
+constexpr std::int64_t block = 2048;
 // Elements of a tile that all operands lie dense for.
 constexpr std::int64_t grain = std::int64_t{1} << 16;
-// A transposition walks one side with a large stride; square tiles keep both sides in cache.
-constexpr std::int64_t square = 32;
+// A transposition walks one side with a large stride; tiles of this shape keep both sides in cache.
+constexpr std::int64_t transposed_rows = 16, transposed_columns = 128;
 
 // Copies a rectangle between memory and a dense buffer of another scalar type.
 struct Rectangle {
@@ -21,22 +21,6 @@ struct Rectangle {
 
   template <class F>
   void for_each(const F& f) const {
-    if (row_stride == 1 && column_stride != 1) {
-      // A few columns side by side: their waits for memory overlap, and each line of a cache is
-      // used up before columns a power of two apart displace it.
-      constexpr std::int64_t side_by_side = 8;
-      std::int64_t first = 0;
-      for (; first + side_by_side <= columns; first += side_by_side) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-          const std::int64_t b = i * columns + first, m = i + first * column_stride;
-          for (std::int64_t j = 0; j < side_by_side; ++j) f(b + j, m + j * column_stride);
-        }
-      }
-      for (; first < columns; ++first) {
-        for (std::int64_t i = 0; i < rows; ++i) f(i * columns + first, i + first * column_stride);
-      }
-      return;
-    }
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t b = i * columns, m = i * row_stride;
       if (column_stride == 1) {
@@ -50,6 +34,35 @@ struct Rectangle {
 using Load = void (*)(void* buffer, const void* memory, const Rectangle&);
 using Store = void (*)(void* memory, const void* buffer, const Rectangle&);
 
+// A rectangle whose columns lie dense in memory, in small squares that compilers transpose in
+// vector registers; a few columns side by side, so that their waits for memory overlap and each
+// line of a cache is used up before columns a power of two apart displace it.
+template <class To, class From>
+void load_transposed(To* to, const From* from, const Rectangle& r) {
+  constexpr std::int64_t side = 4;
+  const std::int64_t rows = r.rows - r.rows % side, columns = r.columns - r.columns % side;
+  for (std::int64_t j = 0; j < columns; j += side) {
+    for (std::int64_t i = 0; i < rows; i += side) {
+      To square_of[side * side];
+      for (std::int64_t y = 0; y < side; ++y) {
+        for (std::int64_t x = 0; x < side; ++x) {
+          square_of[y * side + x] = scalar_cast<To>(from[i + x + (j + y) * r.column_stride]);
+        }
+      }
+      for (std::int64_t x = 0; x < side; ++x) {
+        for (std::int64_t y = 0; y < side; ++y) {
+          to[(i + x) * r.columns + j + y] = square_of[y * side + x];
+        }
+      }
+    }
+  }
+  for (std::int64_t j = 0; j < r.columns; ++j) {
+    for (std::int64_t i = j < columns ? rows : 0; i < r.rows; ++i) {
+      to[i * r.columns + j] = scalar_cast<To>(from[i + j * r.column_stride]);
+    }
+  }
+}
+
 template <class To, class From>
 void load(void* buffer, const void* memory, const Rectangle& r) {
   auto* const to = static_cast<To*>(buffer);
@@ -60,6 +73,8 @@ void load(void* buffer, const void* memory, const Rectangle& r) {
     for (std::int64_t i = 0; i < r.rows; ++i) {
       std::fill_n(to + i * r.columns, r.columns, scalar_cast<To>(from[i * r.row_stride]));
     }
+  } else if (r.row_stride == 1 && r.column_stride != 1) {
+    load_transposed(to, from, r);
   } else {
     r.for_each([=](std::int64_t b, std::int64_t m) { to[b] = scalar_cast<To>(from[m]); });
   }
@@ -141,11 +156,11 @@ class HostRun {
     const std::int64_t elements = all_direct_ ? grain : block;
     for (int d = 0; d < loop_.rank; ++d) tiling_.size[d] = 1;
     std::int64_t& columns = tiling_.size[last];
-    columns = std::min(loop_.extent[last], transposed ? square : elements);
+    columns = std::min(loop_.extent[last], transposed ? transposed_columns : elements);
     if (tiling_.row_dim >= 0) {
       tiling_.size[tiling_.row_dim] =
           std::min(loop_.extent[tiling_.row_dim],
-                   transposed ? square : std::max<std::int64_t>(elements / columns, 1));
+                   transposed ? transposed_rows : std::max<std::int64_t>(elements / columns, 1));
     }
     for (int d = 0; d < loop_.rank; ++d) {
       tiling_.extent[d] = (loop_.extent[d] + tiling_.size[d] - 1) / tiling_.size[d];

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every public operator once or a few times, with operands: what the table of operators in the
+// documentation is made from.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dtensor/distributed/dtensor.hpp"
+#include "ops/programs/values.hpp"
+
+namespace dtensor::testing {
+
+struct Specimen {
+  const char* section;
+  std::string call;             ///< "sum(x, 0)"
+  std::vector<Plain> operands;  ///< x, y, z and w
+  std::function<std::vector<DTensor>(const std::vector<DTensor>&)> run;
+};
+
+std::vector<Specimen> specimens();
+
+// The parts of it.
+std::vector<Specimen> pointwise_specimens();
+std::vector<Specimen> reduction_specimens();
+std::vector<Specimen> matrix_specimens();
+std::vector<Specimen> shape_specimens();
+std::vector<Specimen> learning_specimens();
+
+}  // namespace dtensor::testing
