@@ -50,7 +50,10 @@ double redistribute_seconds(const Layout& from, const Target& to, DType dtype) {
   std::vector<Split> held;
   std::int64_t spread = 1;
   for (int d = 0; d < from.shape().size(); ++d) {
-    const Split& a = from.split_by(d);
+    Split a = from.split_by(d);
+    // A shard becomes a contribution where it is.
+    std::erase_if(a,
+                  [&](int m) { return to.placements[static_cast<std::size_t>(m)].is_partial(); });
     const Split& b = to.split_by[static_cast<std::size_t>(d)];
     std::size_t common = 0;
     while (common < a.size() && common < b.size() && a[common] == b[common] &&
@@ -58,7 +61,7 @@ double redistribute_seconds(const Layout& from, const Target& to, DType dtype) {
       ++common;
     }
     spread *= ranks_of(grid, Split(a.begin() + static_cast<std::ptrdiff_t>(common), a.end()));
-    held.push_back(a);
+    held.push_back(from.split_by(d));
   }
   std::int64_t group = 1;  // contributions to each element
   for (int m = 0; m < grid.dim(); ++m) {
@@ -127,12 +130,13 @@ class Search {
 
  private:
   // No choice is offered that would make contributions out of whole values: the result would have
-  // to be reduced for no gain.
+  // to be reduced for no gain. What is added to contributions to a sum has to become one of them.
   bool reachable(const Choice& s, int mesh_dim) const {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (s.inputs[i].is_partial() && !(s.inputs[i] == inputs_[i].placement(mesh_dim))) {
-        return false;
-      }
+      const Placement& has = inputs_[i].placement(mesh_dim);
+      if (!s.inputs[i].is_partial() || s.inputs[i] == has) continue;
+      const bool added = (operator_.added >> i & 1) != 0;
+      if (!added || has.is_partial() || !s.inputs[i].is_partial(ReduceOp::sum)) return false;
     }
     return true;
   }
@@ -294,6 +298,9 @@ Choices choices_of(const char* function, const Rule& rule, std::vector<Shape> sh
   for (const std::string& input : rule.inputs()) choices.input_axes.push_back(axes_of(input));
   choices.output_axes.push_back(axes_of(rule.output()));
   choices.axes = static_cast<int>(letters.size());
+  for (std::size_t i = 0; i < rule.inputs().size(); ++i) {
+    choices.added |= static_cast<std::uint32_t>(rule.is_added(i)) << i;
+  }
   choices.output_shapes.push_back(rule.output_shape(function, shapes));
   choices.results.push_back(result);
   choices.of_mesh_dim = [&rule, axis_of, shapes = std::move(shapes)](const Placements& current) {
@@ -307,6 +314,12 @@ Choices choices_of(const char* function, const Rule& rule, std::vector<Shape> sh
 }
 
 }  // namespace
+
+double estimated_seconds(const Layout& from, const Layout& to, DType dtype) {
+  Target target{to.placements(), {}};
+  for (int d = 0; d < to.shape().size(); ++d) target.split_by.push_back(to.split_by(d));
+  return redistribute_seconds(from, target, dtype);
+}
 
 Decision decide(const Choices& choices, const std::vector<Layout>& inputs,
                 const std::vector<DType>& dtypes) {

@@ -111,10 +111,9 @@ std::vector<DTensor> redistributed(const char* name, Inputs inputs, const Decisi
       ++same;
     }
     // All moves start before the first is waited for.
-    result[i] =
-        same < i ? result[same]
-                 : detail::redistribute(inputs[i], inputs[i].device_mesh(), to, true,
-                                        name, reason_for(from, to), static_cast<int>(i));
+    result[i] = same < i ? result[same]
+                         : detail::redistribute(inputs[i], inputs[i].device_mesh(), to, true, name,
+                                                reason_for(from, to), static_cast<int>(i));
   }
   return result;
 }

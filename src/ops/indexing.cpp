@@ -103,6 +103,13 @@ Rule gather_rule(const std::string& before, const std::string& after) {
               moves_elements());
 }
 
+Rule scatter_add_rule(const std::string& before, const std::string& after) {
+  const std::string at = before + "i" + after, to = before + "x!" + after;
+  constexpr std::uint32_t average = PartialPass::bit(ReduceOp::avg);
+  return Rule("+" + to + "," + at + "," + at + "->" + to,
+              {linear_in({0, 2}), {1, average}, {4, average}});
+}
+
 // Contributions are handed on where `value` is the reduction of itself.
 const Rule& masked_rule(int rank, int mask_rank, const Scalar& value) {
   std::uint32_t ops = 0;
@@ -385,7 +392,15 @@ DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTe
   check_mesh("scatter_add", a, src);
   const DTensor where = reduced("scatter_add", index);
   check_range("scatter_add", where, a.shape()[dim], the_dimension);
-  return add_at(a, dim, where, src);
+  bool alike = src.shape() == where.shape() && ranks_along(a.layout(), dim) == 1;
+  for (int d = 0; d < a.dim(); ++d) alike = alike && (d == dim || where.shape()[d] == a.shape()[d]);
+  if (!alike) return add_at(a, dim, where, src);
+  return dispatch({"scatter_add", rule_around(a.dim(), dim, scatter_add_rule), a.dtype()},
+                  {a, where, src}, [&](Locals x) {
+                    const Tensor result = x[0].clone();
+                    add_held(result, dim, as_index(x[1]), x[2], IndexSet(0, a.shape()[dim]));
+                    return result;
+                  });
 }
 
 Tensor masked(const Tensor& a, const Tensor& mask, const Scalar& value) {

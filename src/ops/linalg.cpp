@@ -9,6 +9,7 @@
 #include "dtensor/ops/einsum.hpp"
 #include "dtensor/ops/local/matmul.hpp"
 #include "dtensor/ops/promotion.hpp"
+#include "shape_primitives.hpp"
 
 namespace dtensor::detail {
 
@@ -114,87 +115,51 @@ void check_addmm(const Shape& bias, DType bias_dtype, const Shape& a, DType a_dt
   }
 }
 
-// The dimension of a bias that runs along one of the product, if it has more than one element.
-std::optional<int> dim_along(const Shape& bias, const Shape& product, int dim) {
+// Whether a bias runs along a dimension of the product, instead of being the same all along it.
+bool runs_along(const Shape& bias, const Shape& product, int dim) {
   const int d = dim - (product.size() - bias.size());
-  if (d < 0 || bias[d] != product[dim]) return std::nullopt;
-  return d;
+  return d >= 0 && bias[d] == product[dim];
 }
 
-// Where the bias has to be for each rank to add to its part of the product.
-Layout bias_layout(const Layout& bias, const Layout& product) {
-  Placements placements;
-  ShardOrder order;
-  const auto shards = [&](int dim) {
-    return std::any_of(placements.begin(), placements.end(),
-                       [dim](const Placement& p) { return p.is_shard(dim); });
-  };
-  for (const Placement& p : product.placements()) {
-    const auto dim =
-        p.is_shard() ? dim_along(bias.shape(), product.shape(), p.dim()) : std::nullopt;
-    placements.push_back(dim ? p.with_dim(*dim) : p.is_shard() ? Placement(Replicate()) : p);
-  }
-  for (const auto& [dim, mesh_dims] : product.shard_order()) {
-    if (const auto d = dim_along(bias.shape(), product.shape(), dim))
-      order.emplace_back(*d, mesh_dims);
-  }
-  // Contributions to a sum: each rank may add just the part of the bias that it has.
-  for (int m = 0; m < product.grid()->dim(); ++m) {
-    const Placement& has = bias.placement(m);
-    if (product.placement(m).is_partial(ReduceOp::sum) && has.is_shard() && !shards(has.dim())) {
-      placements[static_cast<std::size_t>(m)] = has;
-    }
-  }
-  return Layout(bias.shape(), product.grid(), std::move(placements), order);
-}
+// Without the dimensions that it does not run along, and of what rule it then is an input.
+struct Bias {
+  bool rows, columns;
 
-// What this rank has of a bias and of a product: the tensor, and the indices of each dimension.
-struct Part {
-  Tensor local;
-  std::vector<IndexSet> indices;
+  Bias(const Shape& bias, const Shape& product)
+      : rows(runs_along(bias, product, 0)), columns(runs_along(bias, product, 1)) {}
 
-  explicit Part(const Tensor& whole) : local(whole) {
-    for (std::int64_t extent : whole.shape()) indices.emplace_back(0, extent);
+  template <class T>
+  T squeezed(const T& bias, const Shape& product) const {
+    Shape shape;
+    if (rows) shape.push_back(product[0]);
+    if (columns) shape.push_back(product[1]);
+    return bias.shape() == shape ? bias : reshaped("addmm", bias, shape, true);
   }
-  Part(const Tensor& part, const Layout& layout, const Extents& coordinate) : local(part) {
-    for (int d = 0; d < layout.shape().size(); ++d) {
-      indices.push_back(layout.index_set(coordinate, d));
-    }
+  const Rule& rule() const {
+    // Linear in the bias together with a factor; an average takes the others as they are.
+    static const auto make = [](const char* equation) {
+      constexpr std::uint32_t average = PartialPass::bit(ReduceOp::avg);
+      return Rule(equation,
+                  {linear_in({0, 1}), linear_in({0, 2}), {1, average}, {2, average}, {4, average}});
+    };
+    static const Rule rules[2][2] = {{make("+,mk,kn->mn"), make("+n,mk,kn->mn")},
+                                     {make("+m,mk,kn->mn"), make("+mn,mk,kn->mn")}};
+    return rules[rows][columns];
+  }
+  Tensor broadcast(const Tensor& squeezed, const Shape& product) const {
+    const Extents& strides = squeezed.strides();
+    return squeezed.as_strided(product,
+                               {rows ? strides[0] : 0, columns ? strides[strides.size() - 1] : 0},
+                               squeezed.storage_offset());
   }
 };
 
-// Writes the bias into the product, and zero where this rank has no part of it.
-void write_bias(const Part& bias, const Shape& bias_shape, const Part& product,
-                const Shape& product_shape) {
-  std::vector<Overlap> runs[2];
-  Extents strides;
-  std::int64_t written = 1;
-  for (int d = 0; d < 2; ++d) {
-    const IndexSet& indices = product.indices[static_cast<std::size_t>(d)];
-    const int own = d - (2 - bias_shape.size());
-    if (const auto dim = dim_along(bias_shape, product_shape, d)) {
-      runs[d] = intersect(indices, bias.indices[static_cast<std::size_t>(*dim)]);
-      strides.push_back(bias.local.strides()[*dim]);
-    } else {
-      // One element for all.
-      if (own < 0 || bias.local.shape()[own] > 0) runs[d] = {{0, 0, indices.size()}};
-      strides.push_back(0);
-    }
-    std::int64_t length = 0;
-    for (const Overlap& run : runs[d]) length += run.length;
-    written *= length;
-  }
-  if (written < product.local.numel()) product.local.fill(0);
-  if (written == 0) return;
-  for (const Overlap& row : runs[0]) {
-    for (const Overlap& column : runs[1]) {
-      product.local.narrow(0, row.first, row.length)
-          .narrow(1, column.first, column.length)
-          .copy_from(bias.local.as_strided(
-              {row.length, column.length}, strides,
-              bias.local.storage_offset() + row.second * strides[0] + column.second * strides[1]));
-    }
-  }
+Tensor add_product(const Tensor* bias, const Bias& form, const Tensor& a, const Tensor& b,
+                   const Scalar& beta, const Scalar& alpha) {
+  const Tensor result = Tensor::empty({a.shape()[0], b.shape()[1]}, a.dtype(), a.device());
+  if (bias) result.copy_from(form.broadcast(*bias, result.shape()));
+  gemm(alpha, a, b, bias ? beta : Scalar(0), result);
+  return result;
 }
 
 }  // namespace
@@ -225,42 +190,24 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
   check_addmm(bias.shape(), bias.dtype(), a.shape(), a.dtype(), b.shape(), b.dtype(), beta, alpha);
   check_same_memory("addmm", a, b);
   check_same_memory("addmm", a, bias);
-  const Part result(Tensor::empty({a.shape()[0], b.shape()[1]}, a.dtype(), a.device()));
-  if (!is_zero(beta)) write_bias(Part(bias), bias.shape(), result, result.local.shape());
-  gemm(alpha, a, b, beta, result.local);
-  return result.local;
+  const Shape product{a.shape()[0], b.shape()[1]};
+  const Bias form(bias.shape(), product);
+  const Tensor squeezed = form.squeezed(bias, product);
+  return add_product(is_zero(beta) ? nullptr : &squeezed, form, a, b, beta, alpha);
 }
 
 DTensor addmm(const DTensor& bias, const DTensor& a, const DTensor& b, const Scalar& beta,
               const Scalar& alpha) {
-  static const Rule rule("mk,kn->mn", in_each());
+  static const Rule without_bias("mk,kn->mn", in_each());
   check_addmm(bias.shape(), bias.dtype(), a.shape(), a.dtype(), b.shape(), b.dtype(), beta, alpha);
-  if (!(bias.device_mesh() == a.device_mesh())) {
-    throw LayoutError(
-        "addmm",
-        fmt::format("inputs on {} and on {}", to_string(bias.device_mesh()),
-                    to_string(a.device_mesh())),
-        "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
+  const Shape product{a.shape()[0], b.shape()[1]};
+  const Bias form(bias.shape(), product);
+  if (is_zero(beta)) {
+    return dispatch({"addmm", without_bias, a.dtype()}, {a, b},
+                    [&](Locals x) { return add_product(nullptr, form, x[0], x[1], beta, alpha); });
   }
-  const Operation operation{"addmm", rule, a.dtype()};
-  const Prepared ready = prepare(operation, {a, b});
-  const bool adds = !is_zero(beta);
-  const DTensor placed =
-      adds ? redistribute(bias, bias.device_mesh(), bias_layout(bias.layout(), ready.output), true,
-                          "addmm", "the bias follows the placement of the product")
-           : bias;
-  return wrap(operation, a.device_mesh(), ready.output, [&] {
-    const Extents& coordinate = *a.device_mesh().coordinate();
-    const Tensor &x = ready.inputs[0].to_local(), &y = ready.inputs[1].to_local();
-    const Part result(Tensor::empty({x.shape()[0], y.shape()[1]}, a.dtype(), x.device()),
-                      ready.output, coordinate);
-    if (adds) {
-      write_bias(Part(placed.to_local(), placed.layout(), coordinate), bias.shape(), result,
-                 ready.output.shape());
-    }
-    gemm(alpha, x, y, beta, result.local);
-    return result.local;
-  });
+  return dispatch({"addmm", form.rule(), a.dtype()}, {form.squeezed(bias, product), a, b},
+                  [&](Locals x) { return add_product(&x[0], form, x[1], x[2], beta, alpha); });
 }
 
 }  // namespace dtensor::detail

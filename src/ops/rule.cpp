@@ -67,6 +67,9 @@ Rule::Rule(std::string_view equation, PartialPasses passes, ReduceOp reduction)
             for (char c : equation.substr(0, arrow)) {
               if (c == ',') {
                 impl.inputs.emplace_back();
+              } else if (const auto bit = std::uint32_t{1} << (impl.inputs.size() - 1);
+                         c == '+' && impl.inputs.back().empty() && (impl.added & bit) == 0) {
+                impl.added |= bit;
               } else {
                 add_letter(impl.inputs.back(), c);
               }
@@ -100,10 +103,17 @@ Rule::Rule(Impl impl, std::string_view equation) {
     if (c != '1' && known.find(c) == std::string::npos) throw_equation(equation);
   }
   if (has_duplicates(impl.output)) throw_equation(equation);
+  for (std::size_t i = 0; i < impl.inputs.size(); ++i) {
+    if ((impl.added >> i & 1) == 0) continue;
+    const bool fits = std::all_of(impl.inputs[i].begin(), impl.inputs[i].end(),
+                                  [&](char c) { return impl.output.find(c) != std::string::npos; });
+    if (!fits || impl.reduction != ReduceOp::sum) throw_equation(equation);
+  }
   Hash h;
   for (const std::string& input : impl.inputs) h.add_range(input);
   h.add_range(impl.output);
   h.add_range(impl.whole);
+  h.add(impl.added);
   for (const PartialPass& p : impl.passes) {
     h.add(p.inputs);
     h.add(p.ops);
@@ -156,7 +166,11 @@ Shape Rule::output_shape(const char* function, const std::vector<Shape>& shapes)
 }
 
 std::string to_string(const Rule& rule) {
-  return fmt::format("{}->{}", fmt::join(rule.inputs(), ","), rule.output());
+  std::string text;
+  for (std::size_t i = 0; i < rule.inputs().size(); ++i) {
+    text += (i == 0 ? "" : ",") + std::string(rule.is_added(i) ? "+" : "") + rule.inputs()[i];
+  }
+  return text + "->" + rule.output();
 }
 
 std::vector<Strategy> strategies(const Rule& rule, const std::vector<Shape>& shapes,
@@ -189,7 +203,11 @@ std::vector<Strategy> strategies(const Rule& rule, const std::vector<Shape>& sha
       Strategy s{whole, Partial(rule.reduction()), letter};
       if (out != std::string::npos) s.output = form.with_dim(static_cast<int>(out));
       for (std::size_t i = 0; i < count; ++i) {
-        if (const auto dim = dim_of(i, letter)) s.inputs[i] = form.with_dim(*dim);
+        if (const auto dim = dim_of(i, letter)) {
+          s.inputs[i] = form.with_dim(*dim);
+        } else if (out == std::string::npos && rule.is_added(i)) {
+          s.inputs[i] = s.output;
+        }
       }
       result.push_back(std::move(s));
     }

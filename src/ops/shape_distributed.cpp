@@ -7,7 +7,9 @@
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/core/lru_cache.hpp"
+#include "dtensor/ops/decision.hpp"
 #include "dtensor/ops/view_rule.hpp"
+#include "dtensor/redistribute/cost_model.hpp"
 #include "dtensor/redistribute/program.hpp"
 #include "shape_primitives.hpp"
 
@@ -384,12 +386,9 @@ DTensor repeated_along(const char* function, const DTensor& a, int dim, std::int
 
 namespace {
 
-// The placements that all inputs of `cat` get, but for the dimension it goes along: those of the
-// largest one. Contributions are kept where all inputs are Partial alike.
-Layout common_layout(const std::vector<DTensor>& tensors) {
-  const DTensor& base =
-      *std::max_element(tensors.begin(), tensors.end(),
-                        [](const DTensor& a, const DTensor& b) { return a.numel() < b.numel(); });
+// The placements of one input of `cat`, for all of them. Contributions are kept where all inputs
+// are Partial alike.
+Layout layout_for_all(const DTensor& base, const std::vector<DTensor>& tensors) {
   Placements placements = base.placements();
   for (int m = 0; m < base.device_mesh().dim(); ++m) {
     Placement& p = placements[static_cast<std::size_t>(m)];
@@ -424,11 +423,41 @@ Layout aligned(const Layout& layout, const Layout& common, int dim) {
   return layout.with_placements(placements, order);
 }
 
+// The placements that all inputs of `cat` get, but for the dimension it goes along: those of the
+// input that takes the least to move to, and then leave the least on a rank.
+Layout common_layout(const std::vector<DTensor>& tensors, int dim) {
+  std::optional<Layout> best;
+  std::pair<double, std::int64_t> best_cost;
+  std::vector<const Layout*> tried;
+  for (const DTensor& base : tensors) {
+    const bool known = std::any_of(tried.begin(), tried.end(),
+                                   [&](const Layout* l) { return *l == base.layout(); });
+    if (known) continue;
+    tried.push_back(&base.layout());
+    const Layout layout = layout_for_all(base, tensors);
+    double seconds = 0;
+    for (const DTensor& t : tensors) {
+      const Layout to = aligned(t.layout(), layout, dim);
+      seconds += estimated_seconds(t.layout(), to, t.dtype());
+      // What is sharded along the dimension goes from there to where the result needs it.
+      if (!to.split_by(dim).empty()) {
+        seconds += CostModel().seconds(1, t.numel() * size_of(t.dtype()) / t.device_mesh().size());
+      }
+    }
+    const Extents first = Extents::filled(layout.grid()->dim(), 0);
+    const std::pair cost(seconds, layout.local_shape(first).product());
+    if (best && !(cost < best_cost)) continue;
+    best = layout;
+    best_cost = cost;
+  }
+  return *best;
+}
+
 }  // namespace
 
 DTensor concatenated(const char* function, const std::vector<DTensor>& tensors, int dim) {
   const DeviceMesh& mesh = tensors.front().device_mesh();
-  const Layout common = common_layout(tensors);
+  const Layout common = common_layout(tensors, dim);
   std::int64_t extent = 0;
   std::vector<DTensor> inputs;
   for (const DTensor& t : tensors) {

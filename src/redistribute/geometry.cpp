@@ -33,6 +33,24 @@ bool needs_any(const Step& step, const Extents& coordinate) {
                      [&](int m) { return coordinate[m] == 0; });
 }
 
+// Of the ways to split dimension `d` of the source, those that a rank of the destination takes
+// elements from: its own shard only where shards become contributions.
+std::vector<Extents> sources(const Step& step, int d, const Extents& to) {
+  const ProcessGrid& grid = *step.from.grid();
+  auto result = combinations(grid, step.from.split_by(d), Extents::filled(grid.dim(), 0));
+  for (int m : step.shards) {
+    if (!step.from.placement(m).is_shard(d)) continue;
+    std::erase_if(result, [&](const Extents& c) { return c[m] != to[m]; });
+  }
+  return result;
+}
+
+std::int64_t length(const std::vector<Overlap>& overlaps) {
+  std::int64_t sum = 0;
+  for (const Overlap& o : overlaps) sum += o.length;
+  return sum;
+}
+
 std::int64_t group_size(const Step& step) {
   std::int64_t size = 1;
   for (int m : step.reduced) size *= step.from.grid()->size(m);
@@ -43,12 +61,8 @@ std::int64_t shared_elements(const Layout& from, const Extents& from_coordinate,
                              const Extents& to_coordinate) {
   std::int64_t elements = 1;
   for (int d = 0; d < to.shape().size(); ++d) {
-    std::int64_t shared = 0;
-    for (const Overlap& o :
-         intersect(from.index_set(from_coordinate, d), to.index_set(to_coordinate, d))) {
-      shared += o.length;
-    }
-    elements *= shared;
+    elements *=
+        length(intersect(from.index_set(from_coordinate, d), to.index_set(to_coordinate, d)));
   }
   return elements;
 }
@@ -89,7 +103,15 @@ bool keeps_partial(const Layout& from, const Layout& to, int mesh_dim) noexcept 
 std::int64_t needed_elements(const Step& step, int rank) {
   const auto coordinate = step.to.grid()->coordinate_of(rank);
   if (!coordinate || !needs_any(step, *coordinate)) return 0;
-  return step.to.local_shape(*coordinate).product();
+  std::int64_t elements = 1;
+  for (int d = 0; d < step.to.shape().size(); ++d) {
+    const IndexSet all = step.to.index_set(*coordinate, d);
+    const bool own_shard = std::any_of(step.shards.begin(), step.shards.end(),
+                                       [&](int m) { return step.from.placement(m).is_shard(d); });
+    elements *=
+        own_shard ? length(intersect(step.from.index_set(*coordinate, d), all)) : all.size();
+  }
+  return elements;
 }
 
 Received received(const Step& step, int rank) {
@@ -111,8 +133,7 @@ Received received(const Step& step, int rank) {
   for (int d = 0; d < step.to.shape().size(); ++d) {
     const IndexSet needed = step.to.index_set(*to, d);
     std::int64_t parts = 0;
-    for (const Extents& c : combinations(*step.from.grid(), step.from.split_by(d),
-                                         Extents::filled(step.from.grid()->dim(), 0))) {
+    for (const Extents& c : sources(step, d, *to)) {
       parts += !intersect(step.from.index_set(c, d), needed).empty();
     }
     regions *= parts;
@@ -140,8 +161,7 @@ std::vector<Region> incoming(const Step& step, int rank) {
   std::vector<std::vector<Part>> parts(static_cast<std::size_t>(dims));
   for (int d = 0; d < dims; ++d) {
     const IndexSet needed = step.to.index_set(*to, d);
-    for (const Extents& c :
-         combinations(grid, step.from.split_by(d), Extents::filled(grid.dim(), 0))) {
+    for (const Extents& c : sources(step, d, *to)) {
       auto runs = intersect(step.from.index_set(c, d), needed);
       if (!runs.empty()) parts[static_cast<std::size_t>(d)].push_back({c, std::move(runs)});
     }
@@ -195,6 +215,10 @@ std::vector<Outgoing> outgoing(const Step& step, int rank) {
     if (receiver == rank) continue;
     const Extents to = to_grid.coordinate_at(position);
     if (!needs_any(step, to)) continue;
+    if (std::any_of(step.shards.begin(), step.shards.end(),
+                    [&](int m) { return to[m] != (*from)[m]; })) {
+      continue;
+    }
     Extents chosen = *from;
     choose_replica(step, receiver, chosen);
     if (!(chosen == *from)) continue;

@@ -65,11 +65,22 @@ Collective classify(const Step& step) {
   return keeps ? Collective::all_gather : Collective::all_to_all;
 }
 
+// Whether the mesh dimension shards a tensor dimension that no other one shards.
+bool is_alone_in_sharding(const Layout& layout, int mesh_dim) {
+  const Placement& p = layout.placement(mesh_dim);
+  return p.is_shard() && layout.split_by(p.dim()).size() == 1;
+}
+
 // How the mesh dimensions of the destination that become Partial get their values.
 void set_partial_entry(Step& step, DType dtype) {
   for (int m = 0; m < step.to.grid()->dim(); ++m) {
     const Placement& to = step.to.placement(m);
     if (!to.is_partial() || keeps_partial(step.from, step.to, m)) continue;
+    if (same_grid(step.from, step.to) && is_alone_in_sharding(step.from, m) &&
+        !to.is_partial(ReduceOp::avg)) {
+      step.shards.push_back(m);
+      continue;
+    }
     const std::int64_t size = step.to.grid()->size(m);
     switch (to.reduce_op()) {
       case ReduceOp::sum: {
@@ -98,7 +109,7 @@ void set_partial_entry(Step& step, DType dtype) {
 
 Step make_step(Step::Kind kind, const Layout& from, const Layout& to, std::vector<int> reduced,
                DType dtype) {
-  Step step{kind, from, to, Collective::none, std::move(reduced), ReduceOp::sum, 1, {}, 1};
+  Step step{kind, from, to, Collective::none, std::move(reduced), ReduceOp::sum, 1, {}, {}, 1};
   for (int m : step.reduced) {
     const ReduceOp op = from.placement(m).reduce_op();
     if (op == ReduceOp::avg) {

@@ -49,6 +49,7 @@ class Compiler {
       for (int m : step.masked) {
         if ((*to)[m] != 0) stage.identity = step.to.placement(m).reduce_op();
       }
+      for (int m : step.shards) stage.identity = step.to.placement(m).reduce_op();
     }
     std::vector<std::pair<Order, Send>> sends;
     for (const Outgoing& out : outgoing(step, rank_)) {

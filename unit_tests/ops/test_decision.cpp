@@ -71,6 +71,26 @@ TEST(Decision, SumsOfContributionsOfOneKindStayPartial) {
   }
 }
 
+// Only to be added to contributions does a whole value become one.
+TEST(Decision, AnAddedInputFollowsTheOthers) {
+  const Rule rule("+mn,mk,kn->mn",
+                  {linear_in({0, 1}), linear_in({0, 2}), {1, PartialPass::bit(ReduceOp::avg)}});
+  const auto g = grid(Shape{4});
+  const Shape c{12, 4}, a{12, 8}, b{8, 4};
+  const auto of = [&](const Placement& pc, const Placement& pa, const Placement& pb) {
+    return decided(rule, {Layout(c, g, {pc}), Layout(a, g, {pa}), Layout(b, g, {pb})});
+  };
+  EXPECT_EQ(of(R, S1, S0), "[P] [S(1)] [S(0)] -> [P]");
+  EXPECT_EQ(of(S0, S1, S0), "[P] [S(1)] [S(0)] -> [P]");
+  EXPECT_EQ(of(P, S1, S0), "[P] [S(1)] [S(0)] -> [P]");
+  EXPECT_EQ(of(R, P, R), "[P] [P] [R] -> [P]");
+  EXPECT_EQ(of(S0, R, R), "[S(0)] [S(0)] [R] -> [S(0)]");
+  EXPECT_EQ(of(R, R, S1), "[S(1)] [R] [S(1)] -> [S(1)]");
+  EXPECT_EQ(of(R, R, R), "[R] [R] [R] -> [R]");
+  EXPECT_EQ(of(Pavg, R, R), "[P(avg)] [R] [R] -> [P(avg)]");
+  EXPECT_EQ(of(S0, Pavg, R).find("P(avg)] ->"), std::string::npos);
+}
+
 TEST(Decision, ReducesOntoShards) {
   // A quarter of what an all-reduce would receive.
   EXPECT_EQ(decided(sqrt2, {Layout({12, 8}, grid(Shape{4}), {P})}), "[S(0)] -> [S(0)]");

@@ -107,7 +107,7 @@ using Box = std::vector<std::vector<std::string>>;  // placements of each operan
 
 std::string text_of(const Box& box) {
   std::vector<std::string> parts;
-  for (const auto& choices : box) parts.push_back(fmt::format("{}", fmt::join(choices, "\\|")));
+  for (const auto& choices : box) parts.push_back(fmt::format("{}", fmt::join(choices, "/")));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -172,19 +172,23 @@ Row row_of(const Specimen& specimen, const DeviceMesh& mesh) {
     row.operands += fmt::format("{}{} {}", row.operands.empty() ? "" : ", ",
                                 to_string(operand.dtype), to_string(operand.shape));
   }
-  std::map<std::string, std::vector<std::vector<std::string>>> free;     // by results
-  std::map<std::string, std::vector<std::vector<std::string>>> costing;  // by cost and results
+  // Combinations by what comes of them.
+  std::map<std::string, std::vector<std::vector<std::string>>> free, otherwise;
   std::vector<std::string> whole(choices.size(), "R");
   for (const Placements& placements : all_combinations(specimen)) {
     std::vector<std::string> names;
     for (const Placement& p : placements) names.push_back(to_string(p));
     if (names == whole) continue;
     const Outcome outcome = outcome_of(specimen, placements, mesh);
-    if (outcome.cost.empty()) {
-      free[outcome.output].push_back(names);
-    } else if (std::count(names.begin(), names.end(), "R") + 1 >=
-               static_cast<std::ptrdiff_t>(names.size())) {
-      costing[fmt::format("{}: {}", outcome.output, outcome.cost)].push_back(names);
+    const bool one = std::count(names.begin(), names.end(), "R") + 1 >=
+                     static_cast<std::ptrdiff_t>(names.size());
+    if (outcome.output == "LayoutError") {
+      if (one) otherwise[outcome.output].push_back(names);
+    } else if (outcome.cost.empty()) {
+      const bool unchanged = names.size() == 1 && names[0] == outcome.output;
+      free[unchanged ? "unchanged" : outcome.output].push_back(names);
+    } else if (one) {
+      otherwise[fmt::format("{}: {}", outcome.output, outcome.cost)].push_back(names);
     }
   }
   const auto lines = [&](const auto& groups, bool with_whole) {
@@ -197,8 +201,8 @@ Row row_of(const Specimen& specimen, const DeviceMesh& mesh) {
     }
     return text.empty() ? "none" : text;
   };
-  row.free = lines(free, true);
-  row.otherwise = lines(costing, false);
+  row.free = lines(free, choices.size() > 1);
+  row.otherwise = lines(otherwise, false);
   return row;
 }
 
@@ -207,9 +211,9 @@ const char* const introduction =
 # What every operator does with every placement
 
 On two ranks in one mesh dimension. *Free* are the placements of the operands, in their order, from
-which a result follows without communication, and the placement that the result has; `S(0)|R` stands
+which a result follows without communication, and the placement that the result has; `S(0)/R` stands
 for either. Operands that are all replicated (`R`) are always free and left out. *Otherwise* is what
-one operand costs that is placed in another way while the others are replicated: the placement of the
+it costs to place one operand in another way while the others are replicated: the placement of the
 result, the kinds of communication, and the bytes that rank 0 sends. Operators whose rows are the same
 share one. [operators.md](operators.md) explains.
 )";

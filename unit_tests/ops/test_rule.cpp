@@ -202,6 +202,22 @@ TEST(Rule, MatmulHasTheseStrategies) {
                                    "P,R->P", "R,P->P", "P(avg),R->P(avg)", "R,P(avg)->P(avg)"}));
 }
 
+// What is added to a sum becomes a contribution with it, and is counted once.
+TEST(Rule, AnAddedInputIsAContributionOfTheReducedDimension) {
+  const Rule rule("+mn,mk,kn->mn", {linear_in({0, 1}), linear_in({0, 2})});
+  EXPECT_EQ(to_string(rule), "+mn,mk,kn->mn");
+  EXPECT_TRUE(rule.is_added(0));
+  EXPECT_FALSE(rule.is_added(1));
+  EXPECT_FALSE(rule == Rule("mn,mk,kn->mn", rule.passes()));
+  EXPECT_EQ(texts(plain_strategies(rule, {Shape{5, 4}, Shape{5, 7}, Shape{7, 4}})),
+            (std::set<std::string>{"R,R,R->R", "S(0),S(0),R->S(0)", "S(1),R,S(1)->S(1)",
+                                   "P,S(1),S(0)->P", "P,P,R->P", "P,R,P->P",
+                                   "P(avg),P(avg),R->P(avg)", "P(avg),R,P(avg)->P(avg)"}));
+  EXPECT_EQ(
+      texts(plain_strategies(Rule("+n,mk,kn->mn"), {Shape{4}, Shape{5, 7}, Shape{7, 4}})),
+      (std::set<std::string>{"R,R,R->R", "R,S(0),R->S(0)", "S(0),R,S(1)->S(1)", "P,S(1),S(0)->P"}));
+}
+
 TEST(Rule, EveryRightPlacementIsFoundAndNoOther) {
   expect_exactly_the_right_ones(Rule("mk,kn->mn", in_each), {Shape{5, 7}, Shape{7, 4}}, product);
   expect_exactly_the_right_ones(Rule("bmk,bkn->bmn", in_each), {Shape{4, 2, 5}, Shape{4, 5, 4}},
@@ -315,10 +331,11 @@ TEST(Rule, ShapesThatDoNotFitAreErrors) {
 }
 
 TEST(Rule, EquationsOfAnotherFormAreErrors) {
-  for (const char* equation :
-       {"ab", "ab->c", "aa->a", "ab->aa", "aB->a", "a1->a", "!a->a", "a b->a", "a->a->a"}) {
+  for (const char* equation : {"ab", "ab->c", "aa->a", "ab->aa", "aB->a", "a1->a", "!a->a",
+                               "a b->a", "a->a->a", "+k,mk->m", "m+,mk->m", "++m,mk->m"}) {
     EXPECT_THROW(Rule{equation}, ValueError) << equation;
   }
+  EXPECT_THROW(Rule("+m,mk->m", {}, ReduceOp::max), ValueError);
 }
 
 TEST(Rule, MoreDimensionsThanATensorHas) {

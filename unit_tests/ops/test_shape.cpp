@@ -381,7 +381,11 @@ TEST(Shape, PlacementsOfResults) {
   EXPECT_EQ(to_string(pad(p, {1, 1}, 2).placements()), "[R]");
   EXPECT_EQ(to_string(cat({p, p}).placements()), "[P]");
   EXPECT_EQ(to_string(cat({x, p}).placements()), "[S(0)]");
-  EXPECT_EQ(to_string(cat({p, x}).placements()), "[R]");
+  EXPECT_EQ(to_string(cat({p, x}).placements()), "[S(0)]");
+  // Where it takes the least, whichever comes first.
+  const DTensor r = place(Numbers(8).array({8, 6}), mesh, Placements{Replicate()});
+  EXPECT_EQ(to_string(cat({r, x}, 1).placements()), "[S(0)]");
+  EXPECT_EQ(to_string(cat({x, r}, 1).placements()), "[S(0)]");
 }
 
 // Cat of inputs that are placed differently.

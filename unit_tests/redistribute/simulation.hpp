@@ -257,10 +257,20 @@ class Simulation {
     const auto to = std::find(to_ranks.begin(), to_ranks.end(), rank);
     if (to == to_ranks.end()) return 0;
     const Extents c = coordinate(*case_.to_grid, to - to_ranks.begin());
+    std::vector<int> own_shards;  // tensor dimensions of which only the own shard is needed
     const bool same = case_.from_grid->shape() == case_.to_grid->shape() && from_ranks == to_ranks;
     for (int m = 0; m < case_.to_grid->dim(); ++m) {
       const Placement& p = case_.to[static_cast<std::size_t>(m)];
       if (!p.is_partial() || (same && case_.from[static_cast<std::size_t>(m)] == p)) continue;
+      // A shard becomes a contribution where it is, unless another mesh dimension shards the same
+      // tensor dimension; averages would have to be multiplied.
+      const Placement& had = case_.from[static_cast<std::size_t>(m)];
+      if (same && had.is_shard() && !p.is_partial(ReduceOp::avg) &&
+          std::count_if(case_.from.begin(), case_.from.end(),
+                        [&](const Placement& q) { return q.is_shard(had.dim()); }) == 1) {
+        own_shards.push_back(had.dim());
+        continue;
+      }
       // The library may put the whole value on coordinate 0.
       const bool exact = std::is_floating_point_v<T> &&
                          (case_.to_grid->size(m) & (case_.to_grid->size(m) - 1)) == 0;
@@ -268,7 +278,17 @@ class Simulation {
                               (p.is_partial(ReduceOp::sum) && !exact);
       if (first_only && c[m] != 0) return 0;
     }
-    const Indices needed = held(*case_.to_grid, case_.to, case_.to_order, to - to_ranks.begin());
+    Indices needed = held(*case_.to_grid, case_.to, case_.to_order, to - to_ranks.begin());
+    for (int d : own_shards) {
+      const auto lists = naive_indices(case_.shape, case_.from, case_.from_grid->shape(), c,
+                                       split_order(case_.from_order, case_.from_grid->dim()));
+      const auto& own = lists[static_cast<std::size_t>(d)];
+      std::int64_t stride = 1;
+      for (int e = d + 1; e < case_.shape.size(); ++e) stride *= case_.shape[e];
+      std::erase_if(needed, [&](std::int64_t e) {
+        return std::find(own.begin(), own.end(), e / stride % case_.shape[d]) == own.end();
+      });
+    }
     std::set<std::int64_t> has;
     const auto from = std::find(from_ranks.begin(), from_ranks.end(), rank);
     if (from != from_ranks.end()) {

@@ -114,6 +114,12 @@ TEST(Plan, EntersPartialWithoutCommunication) {  // D10
     EXPECT_FALSE(plan({8, 8}, {4}, {R}, {Partial(op)}).communicates());
   }
   EXPECT_FALSE(plan({8, 8}, {3}, {R}, {P}).communicates());
+  // A shard is a contribution with the identity elsewhere, but to an average.
+  for (ReduceOp op : {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::product}) {
+    EXPECT_FALSE(plan({8, 8}, {4}, {S0}, {Partial(op)}).communicates());
+    EXPECT_FALSE(plan({8, 8}, {2, 3}, {S1, S0}, {Partial(op), S0}).communicates());
+  }
+  EXPECT_TRUE(plan({8, 8}, {4}, {S0}, {Partial(ReduceOp::avg)}).communicates());
 }
 
 TEST(Plan, ReducesOverSeveralMeshDimensionsAtOnce) {  // D13, D14

@@ -4,6 +4,7 @@
 /// arithmetic, which every rank does alike.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct Decision {
 /// Chooses among all combinations of one strategy per mesh dimension. Where nothing needs to be
 /// communicated that is chosen, with as few placements changed as possible. Else the choice is
 /// what receives the least: to redistribute the inputs, and later to reduce what the result leaves
-/// Partial. No input becomes Partial, and the shard order of an input is kept.
+/// Partial. No input becomes Partial but those that are added to the result, and the shard order of
+/// an input is kept.
 /// \param function  the operator, for errors
 /// \param inputs    layouts on one mesh
 /// \param dtypes    their scalar types
@@ -47,6 +49,7 @@ struct Choices {
   std::vector<std::vector<int>> input_axes;   ///< per dimension of each input, -1 for none
   std::vector<std::vector<int>> output_axes;  ///< the same of each result
   int axes = 0;                               ///< their number
+  std::uint32_t added = 0;                    ///< bit i says that input i is added to the result
   std::vector<Shape> output_shapes;
   std::vector<DType> results;  ///< scalar types of the results
   /// For a mesh dimension on which the inputs have the given placements. The first choice
@@ -57,5 +60,8 @@ struct Choices {
 /// As above, for an operator whose choices come from something else than a rule.
 Decision decide(const Choices& choices, const std::vector<Layout>& inputs,
                 const std::vector<DType>& dtypes);
+
+/// Seconds that it may take to redistribute a tensor: an estimate in closed form, without a plan.
+double estimated_seconds(const Layout& from, const Layout& to, DType dtype);
 
 }  // namespace dtensor

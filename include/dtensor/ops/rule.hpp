@@ -53,7 +53,9 @@ class Rule {
  public:
   /// \param equation  one letter (a to z) per tensor dimension, inputs separated by commas:
   ///                  "mk,kn->mn". A "1" in the output is a dimension of extent 1, a "!" after a
-  ///                  letter says that no rank may hold only a part of that dimension.
+  ///                  letter says that no rank may hold only a part of that dimension. A "+" before
+  ///                  an input says that it is added to the result, whose dimensions it has:
+  ///                  "+mn,mk,kn->mn". Where the result is contributions to a sum, it is, too.
   /// \param passes    how it treats contributions
   /// \param reduction what reduced dimensions are reduced with
   /// Throws `ValueError` for an equation of another form.
@@ -73,6 +75,8 @@ class Rule {
   bool is_whole(char letter) const noexcept {
     return impl_->whole.find(letter) != std::string::npos;
   }
+  /// Whether the input is added to the result.
+  bool is_added(std::size_t input) const noexcept { return (impl_->added >> input & 1) != 0; }
   /// The letters of all dimensions, each once, in the order they first appear.
   std::string letters() const;
 
@@ -93,6 +97,7 @@ class Rule {
     std::vector<std::string> inputs;
     std::string output;
     std::string whole;
+    std::uint32_t added = 0;  // bit i stands for input i
     PartialPasses passes;
     ReduceOp reduction = ReduceOp::sum;
     bool broadcasts = false;

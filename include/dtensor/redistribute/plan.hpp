@@ -39,6 +39,9 @@ struct Step {
   /// Mesh dimensions of `to` that become Partial with the value on coordinate 0 and the identity of
   /// the operation on the others.
   std::vector<int> masked;
+  /// Mesh dimensions of `to` that become Partial with the shard that each rank has, and the identity
+  /// of the operation in the place of the others.
+  std::vector<int> shards;
   /// What every element is divided by on becoming Partial(sum), a power of two; 1 for nothing.
   std::int64_t scale = 1;
 };

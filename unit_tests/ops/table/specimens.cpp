@@ -159,6 +159,7 @@ std::vector<Specimen> matrix_specimens() {
   s.add("addmm(x, y, z)", {x, x, x}, [](Given t) { return addmm(t[0], t[1], t[2]); });
   s.add("einsum(\"bij,bjk->bik\", x, y)", {batch, batch},
         [](Given t) { return einsum("bij,bjk->bik", t[0], t[1]); });
+  s.add("addmm(x, y, z)", {v, x, x}, [](Given t) { return addmm(t[0], t[1], t[2]); });
   s.add("dot(x, y)", {v, v}, [](Given t) { return dot(t[0], t[1]); });
   s.add("outer(x, y)", {v, v}, [](Given t) { return outer(t[0], t[1]); });
   s.add("trace(x)", {x}, [](Given t) { return trace(t[0]); });
@@ -205,6 +206,8 @@ std::vector<Specimen> shape_specimens() {
         [](Given t) { return scatter_add(t[0], 0, t[1], t[2]); });
   s.add("masked_fill(x, y, 2)", {x, matrix(boolean)},
         [](Given t) { return masked_fill(t[0], t[1], 2); });
+  s.add("masked_fill(x, y, 0)", {x, matrix(boolean)},
+        [](Given t) { return masked_fill(t[0], t[1], 0); });
   s.add("one_hot(x, 8)", {below({8}, 8)}, [](Given t) { return one_hot(t[0], 8); });
   s.add("sort(x, 0)", {x}, [](Given t) { return sort(t[0], 0); });
   s.add("argsort(x, 0)", {x}, [](Given t) { return argsort(t[0], 0); });
