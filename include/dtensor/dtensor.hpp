@@ -4,6 +4,7 @@
 #pragma once
 
 #include "dtensor/checkpoint/checkpoint.hpp"
+#include "dtensor/comm/communication_scope.hpp"
 #include "dtensor/comm/device_mesh.hpp"
 #include "dtensor/comm/events.hpp"
 #include "dtensor/comm/runtime.hpp"

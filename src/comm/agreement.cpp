@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtensor/layout/hash.hpp"
+
 namespace dtensor {
 
 namespace {
@@ -49,6 +51,14 @@ std::string ranks_text(const std::vector<int>& ranks) {
                            : fmt::format("ranks {}", fmt::join(ranks, ", "));
 }
 
+// Equal arguments of two functions are no agreement.
+std::uint64_t with_function(std::uint64_t fingerprint, const std::string& function) {
+  Hash h;
+  h.add(fingerprint);
+  h.add_range(function);
+  return h.value();
+}
+
 }  // namespace
 
 Agreement::Agreement(Communicator& communicator, std::string function, std::uint64_t fingerprint,
@@ -57,14 +67,14 @@ Agreement::Agreement(Communicator& communicator, std::string function, std::uint
       function_(std::move(function)),
       describe_(std::move(describe)),
       error_(std::move(error)),
-      fingerprint_(fingerprint) {
+      fingerprint_(with_function(fingerprint, function_)) {
   if (communicator_.size() == 1) {
     if (error_) std::rethrow_exception(error_);
     return;
   }
   wire_ = std::make_unique_for_overwrite<Wire>();
   wire_->rounds = std::bit_width(static_cast<unsigned>(communicator_.size() - 1));
-  wire_->known[0] = {fingerprint, ~fingerprint, error_ ? 1u : 0u};
+  wire_->known[0] = {fingerprint_, ~fingerprint_, error_ ? 1u : 0u};
   tag_ = communicator_.next_agreement_tags();
   start_round();
 }
@@ -130,7 +140,8 @@ void Agreement::throw_failure() {
   wire_.reset();
   auto texts = communicator_.all_gather_text(
       fmt::format("{}{}", communicator_.operations(), separator) +
-      (error_ ? pack(error_, function_) : "V" + (describe_ ? describe_() : std::string())));
+      (error_ ? pack(error_, function_)
+              : fmt::format("V{}{}{}", function_, separator, describe_ ? describe_() : "")));
   std::uint64_t operations = 0;
   for (std::string& text : texts) {
     const auto end = text.find(separator);
@@ -138,11 +149,20 @@ void Agreement::throw_failure() {
     text.erase(0, end + 1);
   }
   communicator_.set_operations(operations);
-  std::map<std::string, std::vector<int>> groups;
+  std::vector<std::string> functions, descriptions;
   for (int r = 0; r < communicator_.size(); ++r) {
     const auto& text = texts[static_cast<std::size_t>(r)];
     if (text[0] == 'E') unpack_and_throw(text, r);
-    groups[text.substr(1)].push_back(r);
+    const auto end = text.find(separator);
+    functions.push_back(text.substr(1, end - 1));
+    descriptions.push_back(text.substr(end + 1));
+  }
+  const bool one_function = std::equal(functions.begin() + 1, functions.end(), functions.begin());
+  std::map<std::string, std::vector<int>> groups;
+  for (std::size_t r = 0; r < functions.size(); ++r) {
+    const std::string call =
+        one_function ? descriptions[r] : functions[r] + " of " + descriptions[r];
+    groups[call].push_back(static_cast<int>(r));
   }
   std::vector<std::pair<std::vector<int>, std::string>> ordered;
   for (auto& [text, ranks] : groups) ordered.emplace_back(ranks, text);
@@ -152,7 +172,8 @@ void Agreement::throw_failure() {
     if (!given.empty()) given += "; ";
     given += fmt::format("{} on {}", text, ranks_text(ranks));
   }
-  throw MismatchError(function_, given, "the same on every rank");
+  if (ordered.size() == 1) given += ", but other arguments";
+  throw MismatchError(functions.front(), given, "the same on every rank");
 }
 
 void agree(Communicator& communicator, const std::string& function,

@@ -55,6 +55,13 @@ bool is_injective(const Shape& shape, const Extents& strides) {
   return true;
 }
 
+void check_injective(const char* function, const Shape& shape, const Extents& strides) {
+  if (is_injective(shape, strides)) return;
+  throw ValueError(function,
+                   fmt::format("shape {} with strides {}", to_string(shape), to_string(strides)),
+                   "a tensor whose elements do not share memory; clone() makes one");
+}
+
 std::int64_t checked_element_count(const char* function, const Shape& shape) {
   // Strides are products of extents too, where those of zero count as one; and a count of bytes
   // must fit as well as one of elements: 16 bytes is the largest scalar.

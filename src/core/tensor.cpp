@@ -126,7 +126,9 @@ void Tensor::copy_from(const Tensor& source) const {
                                  to_string(source.shape()), to_string(shape())),
                      "equal shapes");
   }
+  check_injective("Tensor::copy_from", shape(), strides());
   if (numel() == 0) return;
+  if (overlaps(source)) return copy_from(source.clone());
   if (device() == source.device() || device_is_host) {
     convert_strided(box(*this), dtype(), box(source), source.dtype(), shape(), device());
     fence(device(), "dtensor::copy_from");
@@ -140,7 +142,23 @@ void Tensor::copy_from(const Tensor& source) const {
   copy_from(landed);
 }
 
+bool Tensor::overlaps(const Tensor& other) const {
+  if (numel() == 0 || other.numel() == 0) return false;
+  const auto span = [](const Tensor& t) {
+    const auto* const begin = static_cast<const unsigned char*>(t.data());
+    std::int64_t last = 0;
+    for (int d = 0; d < t.dim(); ++d) last += (t.shape()[d] - 1) * t.strides()[d];
+    return std::pair(begin, begin + (last + 1) * size_of(t.dtype()));
+  };
+  const auto [a, a_end] = span(*this);
+  const auto [b, b_end] = span(other);
+  if (a_end <= b || b_end <= a) return false;
+  return !(a == b && dtype() == other.dtype() && shape() == other.shape() &&
+           strides() == other.strides());
+}
+
 void Tensor::fill(const Scalar& value) const {
+  check_holds("fill", dtype(), value);
   if (numel() > 0) fill_strided(box(*this), dtype(), shape(), value, device());
 }
 

@@ -270,6 +270,7 @@ DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements
     h.add(layout->hash());
     h.add(static_cast<std::uint64_t>(local.dtype()));
     h.add(options.run_check);
+    if (options.stride) h.add_range(*options.stride);
     return h.value();
   };
   if (!mesh.is_member()) {
@@ -284,8 +285,11 @@ DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements
                        to_string(local.shape()), to_string(layout->shape()), to_string(placements));
   });
   std::optional<DTensor> result;
-  all_or_none(*mesh.communicator(), function,
-              [&] { result.emplace(mesh, *layout, local.to(mesh.device()), strides); });
+  all_or_none(*mesh.communicator(), function, [&] {
+    // In place all ranks have to find alike whether elements share memory: none do.
+    const bool apart = is_injective(local.shape(), local.strides());
+    result.emplace(mesh, *layout, (apart ? local : local.clone()).to(mesh.device()), strides);
+  });
   if (!options.run_check) return *result;
   return DTensor(mesh, *layout, with_equal_replicas(result->to_local(), mesh, *layout), strides);
 }

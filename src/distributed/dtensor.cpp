@@ -31,6 +31,8 @@ DTensor::DTensor(DeviceMesh mesh, Layout layout, Tensor local, std::optional<Ext
                       fmt::format("shape {} on rank {}", to_string(expected), Runtime::rank()));
   }
   Extents global_strides = strides ? *strides : row_major_strides(layout.shape());
+  // What is written in place has to be apart, which other ranks could not know it is not.
+  if (!strides && !is_injective(local.shape(), local.strides())) local = local.clone();
   const DType dtype = local.dtype();
   state_ = std::make_shared<State>(
       State{std::move(mesh), std::move(layout), dtype, global_strides, std::move(local), nullptr});
@@ -121,7 +123,8 @@ class RedistributeCall {
  public:
   static DTensor run(const DTensor& tensor, const DeviceMesh& mesh,
                      const std::function<Layout()>& make_destination, DType result_dtype,
-                     bool async_op, const char* operation, const char* reason, int input) {
+                     bool async_op, const char* operation, const char* reason,
+                     detail::OperatorInput input) {
     DTensor::State& source = tensor.state();
     const Tensor& local = tensor.to_local();
     const auto communicator = source.mesh.joint_communicator(mesh);
@@ -141,7 +144,8 @@ class RedistributeCall {
                                        : joint = source.mesh.joint_ranks(mesh));
         const bool implicit = *reason != '\0' && program.program->plan->communicates();
         if (implicit && detail::communication_limited()) {
-          error = detail::charge(operation, reason, input, source.layout, *destination,
+          error = detail::charge(operation, reason, input.number,
+                                 input.layout ? *input.layout : source.layout, *destination,
                                  program.program->bytes_sent);
         }
         results = detail::memory_for(*program.program, mesh.device());
@@ -202,12 +206,11 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
   const DType to = options.forward_dtype.value_or(dtype());
   const auto move = [&](const DTensor& tensor) {
     return RedistributeCall::run(tensor, mesh, destination, to, options.async_op, "redistribute",
-                                 "", -1);
+                                 "", {});
   };
   if (to == dtype()) return move(*this);
   const auto convert = [&](const DTensor& tensor) {
-    return DTensor(tensor.device_mesh(), tensor.layout(), tensor.to_local().to(to),
-                   tensor.stride());
+    return DTensor(tensor.device_mesh(), tensor.layout(), tensor.to_local().to(to));
   };
   // Widening commutes with moving, and the narrow values travel in fewer bytes.
   const bool widens = size_of(to) > size_of(dtype()) && !options.async_op &&
@@ -217,7 +220,8 @@ DTensor DTensor::redistribute(const DeviceMesh& mesh, const Placements& placemen
 
 namespace detail {
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
-                     bool async_op, const char* operation, const char* reason, int input) {
+                     bool async_op, const char* operation, const char* reason,
+                     OperatorInput input) {
   return RedistributeCall::run(
       tensor, mesh, [&] { return destination; }, tensor.dtype(), async_op, operation, reason,
       input);

@@ -80,14 +80,7 @@ LruCache<Key, DecidedPointer, KeyHash>& cache() {
 }
 
 void check_meshes(const char* name, Inputs inputs) {
-  const DeviceMesh& mesh = inputs.front().device_mesh();
-  for (const DTensor& input : inputs) {
-    if (input.device_mesh() == mesh) continue;
-    throw LayoutError(
-        name,
-        fmt::format("inputs on {} and on {}", to_string(mesh), to_string(input.device_mesh())),
-        "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
-  }
+  for (const DTensor& input : inputs) detail::check_mesh(name, inputs.front(), input);
 }
 
 const char* reason_for(const Layout& from, const Layout& to) {
@@ -134,6 +127,14 @@ DecidedPointer cached_decision(const Operation& operation, Inputs inputs) {
 }
 
 }  // namespace
+
+void detail::check_mesh(const char* function, const DTensor& a, const DTensor& b) {
+  if (a.device_mesh() == b.device_mesh()) return;
+  throw LayoutError(
+      function,
+      fmt::format("inputs on {} and on {}", to_string(a.device_mesh()), to_string(b.device_mesh())),
+      "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
+}
 
 std::atomic<detail::DecisionSource> detail::registered_decisions{nullptr};
 

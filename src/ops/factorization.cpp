@@ -75,7 +75,7 @@ DTensor cholesky(const DTensor& a) {
   if (!mesh.is_member()) return empty_part(mesh, layout, a.dtype());
   if (is_replicated(a.layout())) return DTensor(mesh, layout, cholesky(a.to_local()));
   const RowBlocks rows("cholesky", a);
-  const Tensor local = rows.take(a);
+  const Tensor local = rows.take(a, 0);
   factorize(rows, local);
   return rows.give(local, a.shape(), mesh, layout);
 }

@@ -90,10 +90,11 @@ QR<DTensor> qr(const DTensor& a) {
     const Tensor padded = Tensor::zeros({n, n}, a.dtype(), own.r.device());
     padded.narrow(0, 0, own_rows).copy_from(own.r);
     const Layout stacked = evenly(layout, {parts * n, n});
-    const Tensor stack = redistribute(DTensor(mesh, stacked, padded), mesh,
-                                      stacked.with_placements(r_layout.placements()), false, "qr",
-                                      "every rank combines the triangular factors of all")
-                             .to_local();
+    const Tensor stack =
+        redistribute(DTensor(mesh, stacked, padded), mesh,
+                     stacked.with_placements(r_layout.placements()), false, "qr",
+                     "every rank combines the triangular factors of all", {0, &layout})
+            .to_local();
     // Without the padding. The parts are found by where they begin in the stack.
     std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), 0);
     const auto part_of = [&](const Extents& coordinate) {

@@ -101,7 +101,7 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
   if (!mesh.is_member()) return empty_part(mesh, layout, b.dtype());
   const RowBlocks rows(name, a);
   const bool transposed = options.op != MatrixOp::none;
-  const Tensor matrix = rows.take(transposed ? dtensor::transpose(a, 0, 1) : a);
+  const Tensor matrix = rows.take(transposed ? dtensor::transpose(a, 0, 1) : a, 0);
   if (options.op == MatrixOp::adjoint) conjugate(matrix);
   if (!options.unit_diagonal) {
     all_or_none(*mesh.communicator(), name, [&] {
@@ -113,7 +113,7 @@ DTensor solve_triangular(const DTensor& a, const DTensor& b, const TriangularOpt
       }
     });
   }
-  const Tensor x = rows.take(as_matrix(b));
+  const Tensor x = rows.take(as_matrix(b), 1);
   substitute(rows, matrix, x, options.upper != transposed, options.unit_diagonal);
   if (b.dim() == 2) return rows.give(x, b.shape(), mesh, layout);
   const DTensor column = as_matrix(b);

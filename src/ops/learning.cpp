@@ -50,7 +50,7 @@ DTensor softmax(const char* function, const DTensor& a, std::int64_t dim, bool l
     const Layout lines = reduced_layout(ready.inputs[0].layout(), one_dim(d));
     if (reducing_mesh_dims(lines).empty()) return local_softmax(x, d, log, Tensor());
     const Tensor whole =
-        merged_states(function, mesh, lines, max_and_sum(x, one_dim(d)),
+        merged_states(function, mesh, ready.inputs[0].layout(), lines, max_and_sum(x, one_dim(d)),
                       [](const Tensor& parts) { return merge_max_and_sum(parts); });
     return local_softmax(x, d, log, whole.contiguous());
   });
@@ -108,7 +108,7 @@ DTensor normalize(const char* function, const DTensor& a, const Shape& shape,
       for (const Extents& c : peers(*mesh.grid(), reducing, *mesh.coordinate())) {
         counts.push_back(reduced_count(layout.local_shape(c), dims));
       }
-      stats = merged_states(function, mesh, groups, moments(x, dims),
+      stats = merged_states(function, mesh, layout, groups, moments(x, dims),
                             [&](const Tensor& parts) { return merge_moments(parts, counts); });
     } else if (!reducing.empty()) {
       // Squares: like moments about 0.
@@ -116,7 +116,7 @@ DTensor normalize(const char* function, const DTensor& a, const Shape& shape,
       Shape row{1};
       for (std::int64_t extent : sums.shape()) row.push_back(extent);
       const Tensor squares =
-          merged_states(function, mesh, groups, sums.reshape(row), [](const Tensor& parts) {
+          merged_states(function, mesh, layout, groups, sums.reshape(row), [](const Tensor& parts) {
             return scaled_sum(parts, one_dim(0), true, DType::float64, 1);
           });
       row[0] = 2;

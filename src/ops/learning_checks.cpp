@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "dtensor/core/error.hpp"
+#include "dtensor/ops/promotion.hpp"
 
 namespace dtensor::detail {
 
@@ -20,12 +21,6 @@ void check_floating(const char* function, DType dtype) {
 void check_integers(const char* function, const char* what, DType dtype) {
   if (dtype == DType::int64 || dtype == DType::int32) return;
   throw TypeError(function, fmt::format("{} of {}", what, to_string(dtype)), "int64 or int32");
-}
-
-void check_same_type(const char* function, DType a, DType b) {
-  if (a == b) return;
-  throw TypeError(function, fmt::format("tensors of {} and {}", to_string(a), to_string(b)),
-                  "tensors of one scalar type; convert one of them first");
 }
 
 }  // namespace
@@ -46,7 +41,7 @@ DType check_normalize(const char* function, const Shape& a, DType dtype, const S
 
 void check_parameter(const char* function, const Shape& parameter, DType parameter_dtype,
                      const Shape& shape, DType dtype) {
-  check_same_type(function, dtype, parameter_dtype);
+  check_same_dtype(function, dtype, parameter_dtype);
   if (parameter == shape) return;
   throw ValueError(function, fmt::format("a weight or bias of shape {}", to_string(parameter)),
                    fmt::format("shape {}", to_string(shape)));
@@ -68,8 +63,8 @@ void check_attention(const Shape& query, DType query_dtype, const Shape& key, DT
                      const Shape& value, DType value_dtype) {
   constexpr const char* function = "scaled_dot_product_attention";
   check_floating(function, query_dtype);
-  check_same_type(function, query_dtype, key_dtype);
-  check_same_type(function, query_dtype, value_dtype);
+  check_same_dtype(function, query_dtype, key_dtype);
+  check_same_dtype(function, query_dtype, value_dtype);
   const int n = query.size();
   bool fits = n >= 2 && key.size() == n && value.size() == n;
   for (int d = 0; fits && d < n - 2; ++d) fits = query[d] == key[d] && query[d] == value[d];
@@ -97,7 +92,7 @@ void check_class_loss(const char* function, const Shape& a, DType dtype, const S
                      "(n, classes, ...) and (n, ...), or (classes) and ()");
   }
   if (!weight) return;
-  check_same_type(function, dtype, weight_dtype);
+  check_same_dtype(function, dtype, weight_dtype);
   if (weight->size() != 1 || (*weight)[0] != a[class_dim]) {
     throw ValueError(function, fmt::format("a weight of shape {}", to_string(*weight)),
                      fmt::format("one factor for each of {} classes", a[class_dim]));

@@ -9,6 +9,7 @@
 #include "dtensor/ops/promotion.hpp"
 #include "learning_checks.hpp"
 #include "local/learning.hpp"
+#include "reduction_checks.hpp"
 #include "reduction_rule.hpp"
 #include "states.hpp"
 
@@ -83,7 +84,7 @@ DTensor class_loss(const char* function, const DTensor& a, const DTensor& target
     const DimSet over_classes = DimSet().set(static_cast<std::size_t>(class_dim));
     Tensor stats;
     if (logits) {
-      stats = merged_states(function, mesh, reduced_layout(layout, over_classes),
+      stats = merged_states(function, mesh, layout, reduced_layout(layout, over_classes),
                             max_and_sum(x, over_classes),
                             [](const Tensor& parts) { return merge_max_and_sum(parts); })
                   .contiguous();
@@ -99,9 +100,9 @@ DTensor class_loss(const char* function, const DTensor& a, const DTensor& target
     return total(r.losses, mean ? target.numel() : 1);
   });
   if (!counts_targets(o) || !mesh.is_member()) return result;
-  const DTensor divisor =
-      redistribute(DTensor(mesh, ready.output, weights), mesh, ready.output.without_partial(),
-                   false, function, "a mean needs the number of all targets that count");
+  const DTensor divisor = redistribute(
+      DTensor(mesh, ready.output, weights), mesh, ready.output.without_partial(), false, function,
+      "a mean needs the number of all targets that count", {1, &target.layout()});
   return wrap(operation, mesh, ready.output,
               [&] { return quotient(result.to_local(), divisor.to_local()); });
 }
@@ -109,20 +110,22 @@ DTensor class_loss(const char* function, const DTensor& a, const DTensor& target
 namespace {
 template <class T>
 T mean_square(const T& a, const T& target, LossReduction reduction) {
-  if (is_complex(a.dtype())) {
-    throw TypeError("mse_loss", fmt::format("a tensor of {}", to_string(a.dtype())),
-                    "real numbers");
-  }
+  for (DType dtype : {a.dtype(), target.dtype()}) check_ordered("mse_loss", dtype);
   if (a.shape() != target.shape()) {
     throw ValueError(
         "mse_loss",
         fmt::format("shapes {} and {}", to_string(a.shape()), to_string(target.shape())),
         "tensors of one shape");
   }
-  const T difference = dtensor::sub(a, target);
-  const T square = dtensor::mul(difference, difference);
+  constexpr const char* name = "mse_loss";
+  const DType type = fractional_dtype(promoted_dtype(a.dtype(), target.dtype()));
+  const T difference =
+      pointwise(PointwiseOp::sub, Operands<T>(name, {to(name, a, type), to(name, target, type)}));
+  const T square = pointwise(PointwiseOp::mul, Operands<T>(name, {difference, difference}));
   if (reduction == LossReduction::none) return square;
-  return reduction == LossReduction::sum ? dtensor::sum(square) : dtensor::mean(square);
+  const DimSet all = Dims(all_dims).of(name, square.dim());
+  return reduction == LossReduction::sum ? sum(name, square, all, false)
+                                         : mean(name, square, all, false);
 }
 }  // namespace
 

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "contraction.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/dispatch.hpp"
 #include "dtensor/ops/einsum.hpp"
 #include "dtensor/ops/local/matmul.hpp"
+#include "dtensor/ops/pointwise.hpp"
 #include "dtensor/ops/promotion.hpp"
 #include "shape_primitives.hpp"
 
@@ -89,6 +92,10 @@ T diagonal_sum(const T& a) {
 bool is_equal(const Scalar& number, double value) {
   const auto z = number.to<Kokkos::complex<double>>();
   return z.real() == value && z.imag() == 0;
+}
+bool is_finite(const Scalar& number) {
+  const auto z = number.to<Kokkos::complex<double>>();
+  return std::isfinite(z.real()) && std::isfinite(z.imag());
 }
 bool is_zero(const Scalar& number) { return is_equal(number, 0); }
 
@@ -200,6 +207,11 @@ DTensor addmm(const DTensor& bias, const DTensor& a, const DTensor& b, const Sca
               const Scalar& alpha) {
   static const Rule without_bias("mk,kn->mn", in_each());
   check_addmm(bias.shape(), bias.dtype(), a.shape(), a.dtype(), b.shape(), b.dtype(), beta, alpha);
+  if (!is_finite(alpha) || !is_finite(beta)) {
+    // An infinite factor times contributions of different signs is NaN, times their sum it is not.
+    const DTensor scaled = dtensor::mul(dtensor::mm(a, b), alpha);
+    return is_zero(beta) ? scaled : dtensor::add(scaled, dtensor::mul(bias, beta));
+  }
   const Shape product{a.shape()[0], b.shape()[1]};
   const Bias form(bias.shape(), product);
   if (is_zero(beta)) {

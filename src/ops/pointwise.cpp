@@ -82,14 +82,6 @@ Operands<Tensor> localized(const Operands<DTensor>& operands, Locals locals) {
   return result;
 }
 
-void check_mesh(const char* function, const DTensor& a, const DTensor& b) {
-  if (a.device_mesh() == b.device_mesh()) return;
-  throw LayoutError(
-      function,
-      fmt::format("inputs on {} and on {}", to_string(a.device_mesh()), to_string(b.device_mesh())),
-      "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
-}
-
 // The layout in which an input of `shape` fits a result of layout `target` that it is broadcast to.
 // \param contributes  per mesh dimension, whether the input stays Partial as the result is
 Layout fitting_layout(const Layout& target, const Shape& shape,
@@ -137,8 +129,9 @@ std::uint32_t contributing(const char* function, const Rule& rule,
 
 DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands) {
   const PointwiseRow& row = pointwise_row(op);
-  const PointwiseTypes types = pointwise_types(row, row.name, operands);
-  const Operation operation{row.name, rule_for(row, operands, types.common), types.result};
+  const char* const function = operands.function_or(row.name);
+  const PointwiseTypes types = pointwise_types(row, function, operands);
+  const Operation operation{function, rule_for(row, operands, types.common), types.result};
   const auto kernel = [&](Locals x) { return pointwise(op, localized(operands, x)); };
   const DTensor* inputs[4] = {};
   int count = 0;
@@ -152,10 +145,11 @@ DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands) {
 
 void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = row.in_place_name;
+  const char* const function = operands.function_or(row.in_place_name);
   const DTensor& target = *operands[0].tensor;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   check_in_place_dtype(function, target.dtype(), types.result);
+  check_injective(function, target.shape(), target.stride());
   std::vector<DTensor> inputs;
   std::vector<Shape> shapes;
   for (const Operand<DTensor>& operand : operands) {
@@ -185,7 +179,8 @@ void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands) {
     const Layout needed = fitting_layout(layout, inputs[i].shape(), stays);
     if (needed == inputs[i].layout()) continue;
     inputs[i] = redistribute(inputs[i], target.device_mesh(), needed, true, function,
-                             "an operator in place needs its inputs as its first one lies");
+                             "an operator in place needs its inputs as its first one lies",
+                             static_cast<int>(i));
   }
   if (!target.device_mesh().is_member()) return;
   std::vector<Tensor> locals;
@@ -193,9 +188,9 @@ void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands) {
   pointwise_in_place(op, localized(operands, locals));
 }
 
-Tensor to(const Tensor& a, DType dtype) { return a.to(dtype); }
+Tensor to(const char*, const Tensor& a, DType dtype) { return a.to(dtype); }
 
-DTensor to(const DTensor& a, DType dtype) {
+DTensor to(const char* function, const DTensor& a, DType dtype) {
   if (dtype == a.dtype()) return a;
   const DType own = a.dtype();
   const bool from_integer = is_integral(own) || own == DType::boolean;
@@ -220,12 +215,13 @@ DTensor to(const DTensor& a, DType dtype) {
     known = rules.emplace(key, Rule::pointwise({a.dim()}, passes)).first;
   }
   const Rule& rule = known->second;
-  return dispatch({"to", rule, dtype}, {a}, [&](Locals x) { return x[0].to(dtype); });
+  return dispatch({function, rule, dtype}, {a}, [&](Locals x) { return x[0].to(dtype); });
 }
 
 void fill(const Tensor& a, const Scalar& value) { a.fill(value); }
 
 void fill(const DTensor& a, const Scalar& value) {
+  check_holds("fill", a.dtype(), value);
   if (!a.device_mesh().is_member()) return;
   // Along sums and products the first rank contributes the value, the others what changes nothing.
   Scalar contribution = value;
@@ -259,24 +255,24 @@ Extents strides_for_copy(const Shape& shape, const Shape& from, const Extents& f
 }  // namespace
 
 void copy(const Tensor& to, const Tensor& from) {
-  // A source that may overlap is read as a whole before the first element is written.
-  const Tensor source = from.storage() == to.storage() ? from.clone() : from;
-  const Extents strides = strides_for_copy(to.shape(), source.shape(), source.strides());
+  const Extents strides = strides_for_copy(to.shape(), from.shape(), from.strides());
+  check_injective("copy_", to.shape(), to.strides());
   if (to.numel() == 0) return;
-  to.copy_from(source.as_strided(to.shape(), strides, source.storage_offset()));
+  to.copy_from(from.as_strided(to.shape(), strides, from.storage_offset()));
 }
 
 void copy(const DTensor& to, const DTensor& from) {
   check_mesh("copy_", to, from);
   strides_for_copy(to.shape(), from.shape(), from.stride());
-  const DTensor converted = detail::to(from, to.dtype());
+  check_injective("copy_", to.shape(), to.stride());
+  const DTensor converted = detail::to("copy_", from, to.dtype());
   const Layout needed =
       fitting_layout(to.layout(), from.shape(), std::vector<bool>(to.placements().size(), true));
   const DTensor moved =
       needed == converted.layout()
           ? converted
           : redistribute(converted, to.device_mesh(), needed, false, "copy_",
-                         "the source takes the placements of the tensor it is copied to");
+                         "the source takes the placements of the tensor it is copied to", 1);
   if (to.device_mesh().is_member()) copy(to.to_local(), moved.to_local());
 }
 

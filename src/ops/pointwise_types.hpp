@@ -39,17 +39,20 @@ PointwiseTypes pointwise_types(const PointwiseRow& row, const char* function,
     common = fractional_dtype(*common);
   }
   const bool has_tensor = common.has_value();
-  for (int i = first; i < operands.size(); ++i) {
-    if (operands[i].tensor) continue;
-    const Scalar& number = operands[i].number;
-    if (!has_tensor) {
-      const DType own = dtype_of_number(number);
-      common = common ? promoted_dtype(*common, own) : own;
-    } else if (compares && number.kind() == Scalar::Kind::integer && is_integral(*common) &&
-               !holds(*common, number.template to<std::int64_t>())) {
-      common = DType::int64;
-    } else {
-      common = common_dtype(function, *common, number);
+  // Integers last: whether one fits depends on the type that the other numbers make.
+  for (const bool integers : {false, true}) {
+    for (int i = first; i < operands.size(); ++i) {
+      const Scalar& number = operands[i].number;
+      if (operands[i].tensor || (number.kind() <= Scalar::Kind::integer) != integers) continue;
+      if (!has_tensor) {
+        const DType own = dtype_of_number(number);
+        common = common ? promoted_dtype(*common, own) : own;
+      } else if (compares && number.kind() == Scalar::Kind::integer && is_integral(*common) &&
+                 !holds(*common, number)) {
+        common = DType::int64;
+      } else {
+        common = common_dtype(function, *common, number);
+      }
     }
   }
   if ((row.kinds & kinds::of(*common)) == 0) {

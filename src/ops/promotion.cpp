@@ -29,16 +29,6 @@ DType promoted_dtype(DType a, DType b) noexcept {
   return is_floating(a) ? DType::float32 : DType::int16;
 }
 
-bool holds(DType dtype, std::int64_t value) noexcept {
-  return dispatch_dtype(dtype, [&]<class T>() {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<std::int64_t>(static_cast<T>(value)) == value;
-    } else {
-      return true;
-    }
-  });
-}
-
 DType dtype_of_number(const Scalar& number) noexcept {
   switch (number.kind()) {
     case Scalar::Kind::boolean:
@@ -53,11 +43,14 @@ DType dtype_of_number(const Scalar& number) noexcept {
   return DType::complex128;
 }
 
+void check_same_dtype(const char* function, DType a, DType b) {
+  if (a == b) return;
+  throw TypeError(function, fmt::format("tensors of {} and {}", to_string(a), to_string(b)),
+                  "tensors of one scalar type; convert one of them first");
+}
+
 DType common_dtype(const char* function, DType a, DType b) {
-  if (a != b) {
-    throw TypeError(function, fmt::format("tensors of {} and {}", to_string(a), to_string(b)),
-                    "tensors of one scalar type; convert one of them first");
-  }
+  check_same_dtype(function, a, b);
   return a;
 }
 
@@ -67,11 +60,7 @@ DType common_dtype(const char* function, DType tensor, const Scalar& number) {
     return is_floating(tensor) && tensor != DType::float64 ? DType::complex64 : DType::complex128;
   }
   if (is_integral(tensor) && number.kind() == Scalar::Kind::integer) {
-    const auto value = number.to<std::int64_t>();
-    if (!holds(tensor, value)) {
-      throw ValueError(function, fmt::format("{} with a tensor of {}", value, to_string(tensor)),
-                       "a number that the tensor's scalar type can hold");
-    }
+    check_holds(function, tensor, number);
   }
   return tensor;
 }

@@ -149,13 +149,24 @@ DTensor norm(const DTensor& a, double p, DimSet dims, bool keepdim) {
     return power_sum(ready.inputs[0].to_local().to(fraction), dims, keepdim, p, whole);
   });
   const Layout layout = ready.output.without_partial();
-  const DTensor total = whole ? sums
-                              : redistribute(sums, mesh, layout, false, "norm",
-                                             "the root of a sum needs the whole sum");
+  const DTensor total =
+      whole ? sums
+            : redistribute(sums, mesh, layout, false, "norm",
+                           "the root of a sum needs the whole sum", {0, &ready.inputs[0].layout()});
   return wrap({"norm", rule, result}, mesh, layout, [&] {
     const Tensor local = total.to_local();
     return whole ? local.to(result) : norm_of_power_sum(local, p, result);
   });
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  check_same_dtype("equal", a.dtype(), b.dtype());
+  return a.shape() == b.shape() && close("equal", a, b, 0, 0, false);
+}
+bool equal(const DTensor& a, const DTensor& b) {
+  check_mesh("equal", a, b);
+  check_same_dtype("equal", a.dtype(), b.dtype());
+  return a.shape() == b.shape() && close("equal", a, b, 0, 0, false);
 }
 
 bool close(const char* function, const Tensor& a, const Tensor& b, double rtol, double atol,
@@ -183,7 +194,7 @@ bool close(const char* function, const DTensor& a, const DTensor& b, double rtol
   const DeviceMesh& mesh = a.device_mesh();
   if (!mesh.is_member()) return true;
   return !redistribute(differs, mesh, differs.layout().without_partial(), false, function,
-                       "every rank gets the answer")
+                       "every rank gets the answer", {0, &a.layout()})
               .to_local()
               .item<bool>();
 }

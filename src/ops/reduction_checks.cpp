@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/promotion.hpp"
 
@@ -31,17 +33,18 @@ void check_not_empty(const char* function, const Shape& shape, DimSet dims) {
                    "at least one element to choose from");
 }
 
+void check_correction(const char* function, double correction) {
+  if (std::isfinite(correction)) return;
+  throw ValueError(function, fmt::format("correction = {}", correction), "a finite number");
+}
+
 void check_comparable(const char* function, const Shape& a, DType a_dtype, const Shape& b,
                       DType b_dtype, double rtol, double atol) {
   if (a != b) {
     throw ValueError(function, fmt::format("shapes {} and {}", to_string(a), to_string(b)),
                      "tensors of one shape");
   }
-  if (a_dtype != b_dtype) {
-    throw TypeError(function,
-                    fmt::format("tensors of {} and {}", to_string(a_dtype), to_string(b_dtype)),
-                    "tensors of one scalar type; convert one of them first");
-  }
+  check_same_dtype(function, a_dtype, b_dtype);
   if (!(rtol >= 0) || !(atol >= 0)) {
     throw ValueError(function, fmt::format("rtol = {} and atol = {}", rtol, atol),
                      "tolerances that are not negative");

@@ -49,7 +49,7 @@ class Merged {
     return peers(*mesh_.grid(), reducing_, *mesh_.coordinate());
   }
   Tensor merge(const Tensor& states, MergeStates f) const {
-    return merged_states(operation_.name, mesh_, ready_.output, states, f);
+    return merged_states(operation_.name, mesh_, input_layout(), ready_.output, states, f);
   }
   /// The result of this rank's part, (...) without reduced dimensions where `shaped` is false.
   DTensor result(DType dtype, FunctionRef<Tensor()> make) const {
@@ -91,13 +91,15 @@ std::vector<IndexRuns> index_runs(const Layout& layout, const Extents& coordinat
 
 }  // namespace
 
-Tensor variance(const char*, const Tensor& a, DimSet dims, double correction, bool keepdim,
+Tensor variance(const char* function, const Tensor& a, DimSet dims, double correction, bool keepdim,
                 bool root) {
+  check_correction(function, correction);
   return variance(a.to(fractional_dtype(a.dtype())), dims, keepdim, correction, root);
 }
 
 DTensor variance(const char* function, const DTensor& a, DimSet dims, double correction,
                  bool keepdim, bool root) {
+  check_correction(function, correction);
   const DType fraction = fractional_dtype(a.dtype()), type = variance_dtype(a.dtype());
   const Merged merged(function, a, dims, keepdim, type);
   return merged.result(type, [&] {

@@ -19,6 +19,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 RowBlocks::RowBlocks(const char* operation, const DTensor& matrix)
     : operation_(operation),
+      input_(matrix.layout()),
       line_(matrix.device_mesh().dim() == 1 ? matrix.device_mesh()
                                             : matrix.device_mesh().flatten()),
       rows_(matrix.shape()[0]),
@@ -53,9 +54,9 @@ std::int64_t RowBlocks::rows_before(std::int64_t begin) const {
   return count;
 }
 
-Tensor RowBlocks::take(const DTensor& matrix) const {
+Tensor RowBlocks::take(const DTensor& matrix, int input) const {
   const Tensor rows = redistribute(matrix, line_, layout(matrix.shape()), false, operation_,
-                                   "blocks of rows go round the ranks")
+                                   "blocks of rows go round the ranks", input)
                           .to_local();
   return rows.storage() == matrix.to_local().storage() ? rows.clone() : rows.contiguous();
 }
@@ -63,7 +64,7 @@ Tensor RowBlocks::take(const DTensor& matrix) const {
 DTensor RowBlocks::give(const Tensor& rows, const Shape& shape, const DeviceMesh& mesh,
                         const Layout& destination) const {
   return redistribute(DTensor(line_, layout(shape), rows), mesh, destination, false, operation_,
-                      "the result is placed as the argument");
+                      "the result is placed as the argument", {0, &input_});
 }
 
 Tensor RowBlocks::gather(const std::vector<std::int64_t>& counts, const Tensor& rows,
@@ -72,7 +73,7 @@ Tensor RowBlocks::gather(const std::vector<std::int64_t>& counts, const Tensor& 
   for (std::int64_t c : counts) total += c;
   const Layout sharded({total, rows.shape()[1]}, line_.grid(), {Shard(0, counts)});
   return redistribute(DTensor(line_, sharded, rows), line_, sharded.with_placements({Replicate()}),
-                      false, operation_, reason)
+                      false, operation_, reason, {0, &input_})
       .to_local();
 }
 

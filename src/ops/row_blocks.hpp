@@ -31,7 +31,8 @@ class RowBlocks {
   std::int64_t rows_before(std::int64_t begin) const;
 
   /// A row-major copy of this rank's rows of a matrix on the mesh. Collective.
-  Tensor take(const DTensor& matrix) const;
+  /// \param input  which one of the operator's inputs it is
+  Tensor take(const DTensor& matrix, int input) const;
   /// The matrix with these rows, in a layout on the matrix's mesh. Collective.
   DTensor give(const Tensor& rows, const Shape& shape, const DeviceMesh& mesh,
                const Layout& layout) const;
@@ -47,6 +48,7 @@ class RowBlocks {
                 const char* reason) const;
 
   const char* operation_;
+  Layout input_;  // of the matrix, for errors
   DeviceMesh line_;
   std::int64_t rows_, rounds_, self_;
   std::vector<RowBlock> blocks_;

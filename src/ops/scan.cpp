@@ -66,7 +66,7 @@ Tensor scan_sharded(const char* function, const DTensor& a, int dim, Scan operat
     totals.narrow(0, static_cast<std::int64_t>(k), 1).copy_from(total.reshape(row));
     position += length;
   }
-  const Tensor all = gather_states(function, mesh, totals_layout, totals).contiguous();
+  const Tensor all = gather_states(function, mesh, layout, totals_layout, totals).contiguous();
 
   const Tensor out = Tensor::empty(in.shape(), sum_dtype(in.dtype()), in.device());
   std::vector<std::int64_t> before;

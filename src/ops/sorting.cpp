@@ -79,8 +79,8 @@ Result<DTensor> sorted(const DTensor& a, int dim, bool descending) {
     return assemble_both(x, layout, [&] { return sorted(x.to_local(), dim, descending); });
   }
   if (const auto by_lines = whole_lines(layout, dim)) {
-    const DTensor lines =
-        redistribute(x, x.device_mesh(), *by_lines, false, "sort", "each rank sorts whole lines");
+    const DTensor lines = redistribute(x, x.device_mesh(), *by_lines, false, "sort",
+                                       "each rank sorts whole lines", 0);
     const auto result = sorted(lines, dim, descending);
     const auto back = [&](const DTensor& t) {
       return redistribute(t, t.device_mesh(), layout, true, "sort",

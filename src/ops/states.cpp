@@ -130,18 +130,18 @@ Layout reduced_layout(const Layout& layout, DimSet dims) {
   return Layout(shape, layout.grid(), placements, order);
 }
 
-Tensor gather_states(const char* operation, const DeviceMesh& mesh, const Layout& output,
-                     const Tensor& states) {
+Tensor gather_states(const char* operation, const DeviceMesh& mesh, const Layout& input,
+                     const Layout& output, const Tensor& states) {
   const Layout layout = states_layout(output, states.shape()[0]);
   const std::vector<int> reducing = reducing_mesh_dims(output);
   const DTensor rows(mesh, layout, states);
-  const DTensor all =
-      redistribute(rows, mesh, with_rows(layout, reducing, Replicate()), false, operation, reason);
+  const DTensor all = redistribute(rows, mesh, with_rows(layout, reducing, Replicate()), false,
+                                   operation, reason, {0, &input});
   return all.to_local();
 }
 
-Tensor merged_states(const char* operation, const DeviceMesh& mesh, const Layout& output,
-                     const Tensor& states, MergeStates merge) {
+Tensor merged_states(const char* operation, const DeviceMesh& mesh, const Layout& input,
+                     const Layout& output, const Tensor& states, MergeStates merge) {
   const std::vector<int> reducing = reducing_mesh_dims(output);
   if (reducing.empty()) return states;
   const std::int64_t parts = group_size(output), k = states.shape()[0];
@@ -152,17 +152,17 @@ Tensor merged_states(const char* operation, const DeviceMesh& mesh, const Layout
   const CostModel model;
   const bool gather = split == 0 || model.seconds(parts - 1, (parts - 1) * bytes) <=
                                         2 * model.seconds(parts - 1, (parts - 1) * bytes / parts);
-  if (gather) return merge(gather_states(operation, mesh, output, states));
+  if (gather) return merge(gather_states(operation, mesh, input, output, states));
 
   const DTensor rows(mesh, layout, states);
-  const DTensor columns =
-      redistribute(rows, mesh, with_rows(layout, reducing, Shard(split)), false, operation, reason);
+  const DTensor columns = redistribute(rows, mesh, with_rows(layout, reducing, Shard(split)), false,
+                                       operation, reason, {0, &input});
   const Tensor part = merge(columns.to_local());
   Shape shape = layout.shape();
   shape[0] = k;
   const Layout whole(shape, layout.grid(), columns.placements(), columns.layout().shard_order());
   return redistribute(DTensor(mesh, whole, part), mesh, with_rows(whole, reducing, Replicate()),
-                      false, operation, reason)
+                      false, operation, reason, {0, &input})
       .to_local();
 }
 

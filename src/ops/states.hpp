@@ -31,14 +31,15 @@ Layout reduced_layout(const Layout& layout, DimSet dims);
 using MergeStates = FunctionRef<Tensor(const Tensor&)>;
 
 /// The states of all peers for this rank's part of the result: (parts * k, ...). One all-gather.
+/// \param input   layout of the operator's input 0, which errors name
 /// \param states  this rank's, (k, ...) with the shape of its part of `output`
 /// Collective over the mesh; only for its members.
-Tensor gather_states(const char* operation, const DeviceMesh& mesh, const Layout& output,
-                     const Tensor& states);
+Tensor gather_states(const char* operation, const DeviceMesh& mesh, const Layout& input,
+                     const Layout& output, const Tensor& states);
 
 /// The state of the whole, (k, ...) with the shape of this rank's part of the result, on every
 /// rank. Few states are gathered by all; of many, every rank merges a part, and those are gathered.
-Tensor merged_states(const char* operation, const DeviceMesh& mesh, const Layout& output,
-                     const Tensor& states, MergeStates merge);
+Tensor merged_states(const char* operation, const DeviceMesh& mesh, const Layout& input,
+                     const Layout& output, const Tensor& states, MergeStates merge);
 
 }  // namespace dtensor::detail

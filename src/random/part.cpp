@@ -9,14 +9,6 @@
 
 namespace dtensor {
 
-void require_injective(const char* function, const Tensor& tensor) {
-  if (is_injective(tensor.shape(), tensor.strides())) return;
-  throw ValueError(function,
-                   fmt::format("shape {} with strides {}", to_string(tensor.shape()),
-                               to_string(tensor.strides())),
-                   "a tensor whose elements do not share memory; clone() makes one");
-}
-
 namespace detail {
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -220,6 +221,64 @@ TEST(TensorCopies, CopyFromConvertsIntoAnyStrides) {
             (std::vector<std::int32_t>{0, 1, -4, 0, 0, 2, 5, 0, 0, 3, 6, 0}));
   EXPECT_THROW(part.copy_from(Tensor::zeros({3, 2}, DType::int32)), ValueError);
   Tensor::zeros({0, 3}, DType::int32).copy_from(Tensor::zeros({0, 3}, DType::float64));
+}
+
+// Two handles on one allocation may lie across one another.
+TEST(TensorCopies, OverlappingMemory) {
+  std::vector<double> memory = counting(9);
+  const Tensor rows =
+      Tensor::from_blob(memory.data(), {3, 3}, {3, 1}, DType::float64, DeviceKind::host, nullptr);
+  const Tensor columns =
+      Tensor::from_blob(memory.data(), {3, 3}, {1, 3}, DType::float64, DeviceKind::host, nullptr);
+  EXPECT_TRUE(columns.overlaps(rows));
+  EXPECT_FALSE(rows.overlaps(rows));
+  EXPECT_FALSE(rows.narrow(0, 0, 1).overlaps(rows.narrow(0, 1, 2)));
+  columns.copy_from(rows);
+  EXPECT_EQ(memory, (std::vector<double>{1, 4, 7, 2, 5, 8, 3, 6, 9}));
+  const Tensor shifted =
+      Tensor::from_blob(memory.data() + 1, {8}, {1}, DType::float64, DeviceKind::host, nullptr);
+  shifted.copy_from(rows.reshape({9}).narrow(0, 0, 8));
+  EXPECT_EQ(memory, (std::vector<double>{1, 1, 4, 7, 2, 5, 8, 3, 6}));
+  // Elements of the target must be apart.
+  const Tensor window = rows.as_strided({2, 3}, {1, 1}, 0);
+  EXPECT_THROW(window.copy_from(Tensor::zeros({2, 3}, DType::float64)), ValueError);
+  EXPECT_EQ(memory[1], 1);
+}
+
+TEST(TensorCopies, FillRefusesWhatTheTypeCannotHold) {
+  const auto fill = [](DType dtype, const Scalar& value) {
+    const Tensor t = Tensor::zeros({2}, dtype);
+    t.fill(value);
+    return t.to(DType::float64).to_vector<double>()[1];
+  };
+  EXPECT_EQ(fill(DType::int8, -128), -128);
+  EXPECT_EQ(fill(DType::int8, 127.9), 127);
+  EXPECT_EQ(fill(DType::uint8, 255), 255);
+  EXPECT_EQ(fill(DType::uint8, -0.5), 0);
+  EXPECT_EQ(fill(DType::boolean, 300), 1);
+  EXPECT_EQ(fill(DType::float32, std::complex<double>(2, 0)), 2);
+  EXPECT_EQ(fill(DType::int64, -9223372036854775808.0), -9223372036854775808.0);
+  for (const auto& [dtype, value] :
+       std::vector<std::pair<DType, Scalar>>{{DType::int8, 128},
+                                             {DType::int8, -129.0},
+                                             {DType::uint8, -1},
+                                             {DType::uint8, 256.0},
+                                             {DType::int16, 1 << 20},
+                                             {DType::int32, 2147483648.0},
+                                             {DType::int64, 1e19},
+                                             {DType::int64, 9223372036854775808.0},
+                                             {DType::int32, NAN},
+                                             {DType::int64, INFINITY},
+                                             {DType::float64, std::complex<double>(1, 2)},
+                                             {DType::int8, std::complex<double>(0, 1)}}) {
+    try {
+      fill(dtype, value);
+      ADD_FAILURE() << to_string(value) << " in " << to_string(dtype);
+    } catch (const ValueError& e) {
+      EXPECT_NE(e.given().find(to_string(value)), std::string::npos) << e.what();
+      EXPECT_NE(e.given().find(to_string(dtype)), std::string::npos) << e.what();
+    }
+  }
 }
 
 TEST(TensorCopies, ConversionKeepsShapeAndValues) {

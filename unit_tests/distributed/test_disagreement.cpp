@@ -6,6 +6,7 @@
 #include "comm/collective_checks.hpp"
 #include "distributed/values.hpp"
 #include "dtensor/distributed/factories.hpp"
+#include "dtensor/ops/ops.hpp"
 
 using namespace dtensor;
 using namespace dtensor::testing;
@@ -201,6 +202,19 @@ TEST_F(Disagreement, RedistributeOfDifferentTensors) {
       }
     }
   }
+}
+
+// Another function with the same arguments.
+TEST_F(Disagreement, DifferentFunctions) {
+  const DTensor rows = distribute_tensor(Tensor::zeros({8, 6}, DType::float64), mesh_, {Shard(0)});
+  const DTensor columns = rows.redistribute({Shard(1)});
+  std::string text =
+      expect_error_everywhere<MismatchError>([&] { is_last() ? rows* columns : rows + columns; });
+  expect_contains(text, "add of");
+  expect_contains(text, "mul of");
+  text = expect_error_everywhere<MismatchError>(
+      [&] { is_last() ? log_softmax(columns, 1) : softmax(columns, 1); });
+  expect_contains(text, "log_softmax of");
 }
 
 TEST_F(Disagreement, ReductionsOfDifferentKinds) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "dtensor/comm/communication_scope.hpp"
 #include "dtensor/comm/runtime.hpp"
@@ -86,6 +87,40 @@ TEST(ForbidImplicitCommunication, HoldsForReductionsSortsAndInPlaceForms) {
   EXPECT_NE(error_text([&] { flip(x, {0}); }), "");
   const DTensor target = ones({24}, mesh, {Replicate()});
   EXPECT_NE(error_text([&] { add_(target, x); }), "");
+}
+
+// The operator under the name that was called, and the input as the program has it.
+TEST(ForbidImplicitCommunication, NamesWhatTheProgramKnows) {
+  const DeviceMesh mesh = flat_mesh();
+  if (mesh.size() == 1) return;
+  const DTensor x = ones({12, 12}, mesh, {Shard(0)}), y = ones({12, 12}, mesh, {Replicate()});
+  const DTensor whole = to(x, DType::int64), partial = sum(whole, 0);
+  const DTensor definite =
+      distribute_tensor(eye(12, 12, DType::float64, mesh.device()), mesh, {Shard(0)});
+  const auto expect = [](const std::string& text, const char* name, const char* input,
+                         const char* placements) {
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+    EXPECT_NE(text.find(input), std::string::npos) << text;
+    EXPECT_NE(text.find(placements), std::string::npos) << text;
+  };
+  const ForbidImplicitCommunication forbidden;
+  const std::string rows = "(12, 12) as [S(0)]";
+  expect(error_text([&] { clamp(partial, std::nullopt, 0.5); }), "clamp", "input 0", "[P]");
+  expect(error_text([&] { copy_(ones({12}, mesh, {Replicate()}), partial); }), "copy_", "input",
+         "[P]");
+  expect(error_text([&] { addcmul_(y, y, x); }), "addcmul_", "input 2", rows.c_str());
+  for (const auto& [name, f] : std::vector<std::pair<const char*, std::function<void()>>>{
+           {"var", [&] { var(x); }},
+           {"argmax", [&] { argmax(x, 0); }},
+           {"logsumexp", [&] { logsumexp(x, 0); }},
+           {"cumsum", [&] { cumsum(x, 0); }},
+           {"norm", [&] { norm(x, 2); }},
+           {"softmax", [&] { softmax(x, 0); }},
+           {"equal", [&] { equal(x, x); }},
+           {"cholesky", [&] { cholesky(definite); }},
+           {"qr", [&] { qr(x); }}}) {
+    expect(error_text(f), name, "input 0", rows.c_str());
+  }
 }
 
 TEST(ForbidImplicitCommunication, EndsWithTheScope) {

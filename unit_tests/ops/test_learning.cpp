@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "dtensor/ops/learning.hpp"
+#include "dtensor/ops/ops.hpp"
 #include "ops/distributed_reference.hpp"
 #include "ops/errors.hpp"
 #include "ops/layouts.hpp"
@@ -553,6 +553,25 @@ TEST(MeanSquare, EveryPlacement) {
   EXPECT_NE(thrown(ErrorKind::value, [&] { mse_loss(tensor(a), tensor(Array({7}))); }), "");
 }
 
+// Integers do not wrap around: they are numbers of float64 here.
+TEST(MeanSquare, Integers) {
+  const Tensor black = Tensor::full({4}, 0, DType::uint8),
+               grey = Tensor::full({4}, 20, DType::uint8);
+  EXPECT_EQ(mse_loss(black, grey).item<double>(), 400);
+  EXPECT_EQ(mse_loss(Tensor::full({2}, 100, DType::int8), Tensor::full({2}, -100, DType::int8))
+                .item<double>(),
+            40000);
+  EXPECT_EQ(
+      mse_loss(grey, Tensor::full({4}, true, DType::boolean), LossReduction::sum).item<double>(),
+      4 * 19 * 19);
+  const DTensor x = distribute_tensor(black, flat_mesh(), {Shard(0)});
+  const DTensor y = distribute_tensor(grey, flat_mesh(), {Replicate()});
+  EXPECT_EQ(mse_loss(x, y).full_tensor().item<double>(), 400);
+  EXPECT_NE(thrown(ErrorKind::type, [&] { mse_loss(black, Tensor::zeros({4}, DType::complex64)); })
+                .find("mse_loss"),
+            std::string::npos);
+}
+
 // ---- attention
 
 Array reference_attention(const Array& q, const Array& k, const Array& v, double scale,
@@ -611,6 +630,22 @@ TEST(Attention, EveryTypeAndShapeOfWork) {
             << to_string(tq);
       }
     }
+  }
+}
+
+// Keys that have no weight, before those that have.
+TEST(Attention, ScoresOfMinusInfinity) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const std::int64_t keys : {2, 65, 200}) {
+    std::vector<double> scores(static_cast<std::size_t>(keys), -infinity), values(scores.size(), 3);
+    scores.back() = 1;
+    values.back() = 7;
+    const Tensor q = Tensor::full({1, 1}, 1, DType::float64);
+    const Tensor k = Tensor::from_vector(scores, {keys, 1}),
+                 v = Tensor::from_vector(values, {keys, 1});
+    EXPECT_EQ(scaled_dot_product_attention(q, k, v).item<double>(), 7) << keys;
+    k.fill(-infinity);
+    EXPECT_TRUE(std::isnan(scaled_dot_product_attention(q, k, v).item<double>())) << keys;
   }
 }
 

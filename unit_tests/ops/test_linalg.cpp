@@ -258,6 +258,37 @@ void check_addmm(const DeviceMesh& mesh) {
 TEST(Linalg, AddmmOnOneMeshDimension) { check_addmm(flat_mesh()); }
 TEST(Linalg, AddmmOnTwoMeshDimensions) { check_addmm(square_mesh()); }
 
+// Contributions of different signs times an infinity would be NaN.
+TEST(Linalg, AddmmWithAnInfiniteFactor) {
+  const DeviceMesh mesh = flat_mesh();
+  std::vector<double> values;
+  for (int i = 0; i < 12; ++i) values.push_back(i % 2 ? -1 - i : 3 + i);
+  const Tensor a = Tensor::from_vector(values, {1, 12}),
+               b = Tensor::full({12, 1}, 1, DType::float64);
+  const Tensor bias = Tensor::full({1}, 2, DType::float64);
+  const DTensor x = distribute_tensor(a, mesh, {Shard(1)}),
+                y = distribute_tensor(b, mesh, {Shard(0)});
+  const DTensor z = distribute_tensor(bias, mesh, {Replicate()});
+  EXPECT_EQ(addmm(z, x, y, 1, INFINITY).full_tensor().item<double>(), INFINITY);
+  EXPECT_EQ(addmm(z, x, y, -INFINITY, 1).full_tensor().item<double>(), -INFINITY);
+  EXPECT_EQ(addmm(z, x, y, 0, INFINITY).full_tensor().item<double>(), INFINITY);
+  EXPECT_EQ(addmm(bias, a, b, 1, INFINITY).item<double>(), INFINITY);
+}
+
+// A bias in uneven shards within shards, which fit no other layout.
+TEST(Linalg, AddmmOfANestedBias) {
+  if (Runtime::size() != 4) return;
+  const DeviceMesh mesh(Shape{2, 2});
+  Numbers numbers(48);
+  const Array a = numbers.array({6, 4}), b = numbers.array({4, 4}), bias = numbers.array({6, 4});
+  Array expected = *evaluate({"mk", "kn"}, "mn", {a, b}, product);
+  for (std::size_t i = 0; i < expected.values.size(); ++i) expected.values[i] += bias.values[i];
+  const DTensor z = place(bias, mesh, Placements{Shard(0), Shard(0, {1, 2})});
+  const DTensor x = place(a, mesh, Placements{Replicate(), Shard(1)});
+  const DTensor y = place(b, mesh, Placements{Shard(1), Shard(0)});
+  EXPECT_LT(error_of(addmm(z, x, y), expected), 1e-12);
+}
+
 TEST(Linalg, ABetaOfZeroDoesNotReadTheBias) {
   const Tensor nan = Tensor::full({3}, NAN, DType::float64);
   const Tensor a = Tensor::full({2, 4}, 1, DType::float64);

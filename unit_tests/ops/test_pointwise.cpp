@@ -432,6 +432,69 @@ TEST(Pointwise, ComparisonsWithNumbersOutOfRange) {
   EXPECT_EQ(doubles(bytes > 199.5), (Values{0, 1, 1}));
 }
 
+// A number is what a tensor of its common type would hold.
+TEST(Pointwise, NumbersHaveThePrecisionOfTheTensor) {
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
+    const Tensor x = Tensor::full({3}, 0.1, dtype);
+    EXPECT_EQ(doubles(x == 0.1), (Values{1, 1, 1})) << to_string(dtype);
+    EXPECT_EQ(doubles(0.1 <= x), (Values{1, 1, 1}));
+    EXPECT_EQ(doubles(x < 0.1), (Values{0, 0, 0}));
+    EXPECT_EQ(doubles(x + 0.3), doubles(x + Tensor::full({3}, 0.3, dtype)));
+    EXPECT_EQ(doubles(clamp(x, 0.2, 0.3)), doubles(Tensor::full({3}, 0.2, dtype)));
+  }
+  EXPECT_EQ(doubles(vector({0.5}, DType::float16) * 100000.0), (Values{inf}));
+}
+
+TEST(Pointwise, IntegersAreCheckedAgainstTheCommonType) {
+  const Tensor x = vector({1, 2}, DType::int8);
+  EXPECT_EQ(doubles(clamp(x, 2.5, 300)), (Values{2.5, 2.5}));
+  EXPECT_EQ(doubles(clamp(x, 300, 302.5)), (Values{300, 300}));
+  EXPECT_THROW(clamp(x, 0, 300), ValueError);
+}
+
+// The sign of zero says on which side of a branch cut a number is; infinities have limits.
+TEST(Pointwise, ComplexEdges) {
+  std::vector<Z> values;
+  for (double re : {-2.0, -0.0, 0.0, 3.0, inf, -inf, 1e300, 1e-310, nan}) {
+    for (double im : {-1.0, -0.0, 0.0, 4.0, inf, -inf, 1e300, 1e-310}) values.emplace_back(re, im);
+  }
+  std::vector<Kokkos::complex<double>> input(values.begin(), values.end());
+  const Tensor x = Tensor::from_vector(input, {static_cast<std::int64_t>(input.size())});
+  const auto roots = complexes(sqrt(x)), inverses = complexes(reciprocal(x)),
+             quotients = complexes(div(x, std::complex<double>(0.5, -2))),
+             ones = complexes(pow(x, 0));
+  const auto same = [&](Z got, Z expected, double tolerance, const char* what, std::size_t i) {
+    for (auto part : {+[](const Z& z) { return z.real(); }, +[](const Z& z) { return z.imag(); }}) {
+      const double g = part(got), e = part(expected);
+      const std::string text = std::string(what) + " of " + std::to_string(values[i].real()) + " " +
+                               std::to_string(values[i].imag());
+      if (std::isnan(e)) {
+        EXPECT_TRUE(std::isnan(g)) << text << ": " << g;
+      } else if (std::isinf(e)) {
+        EXPECT_EQ(g, e) << text;
+      } else {
+        EXPECT_LE(std::abs(g - e), tolerance * std::abs(expected)) << text << ": " << g << " " << e;
+        if (e == 0) {
+          EXPECT_EQ(std::signbit(g), std::signbit(e)) << text;
+        }
+      }
+    }
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    same(roots[i], std::sqrt(values[i]), 1e-15, "sqrt", i);
+    EXPECT_EQ(ones[i], Z(1, 0));
+    if (std::isnan(values[i].real())) continue;
+    const bool infinite = std::isinf(values[i].real()) || std::isinf(values[i].imag());
+    if (infinite) {
+      EXPECT_EQ(inverses[i], Z(0, 0));
+      EXPECT_TRUE(std::isinf(quotients[i].real()) || std::isinf(quotients[i].imag()));
+    } else if (std::abs(values[i]) > 1e-300) {
+      same(inverses[i], Z(1) / values[i], 4e-16, "1 over", i);
+      same(quotients[i], values[i] / Z(0.5, -2), 4e-16, "quotient", i);
+    }
+  }
+}
+
 TEST(Pointwise, SpecialValues) {
   const Tensor x = vector({nan, inf, -inf, -0.0, 2});
   const auto expect = [](const Tensor& t, const Values& expected) {
@@ -642,6 +705,20 @@ std::string given_of(ErrorKind kind, const F& f) {
   }
   ADD_FAILURE() << "no error";
   return "";
+}
+
+// Tensors on the same memory that lie otherwise, and elements that share memory.
+TEST(Pointwise, CopiesThroughSharedMemory) {
+  const Tensor m = vector({1, 2, 3, 4, 5, 6, 7, 8, 9}).reshape({3, 3});
+  const Tensor again =
+      Tensor::from_blob(m.data(), {3, 3}, {1, 3}, DType::float64, m.device(), nullptr);
+  copy_(again, m);
+  EXPECT_EQ(doubles(m), (Values{1, 4, 7, 2, 5, 8, 3, 6, 9}));
+  const Tensor one = vector({5});
+  EXPECT_THROW(copy_(expand(one, {3}), vector({1, 2, 3})), ValueError);
+  EXPECT_THROW(add_(expand(one, {3}), 1), ValueError);
+  EXPECT_THROW(fill_(vector({1, 2}, DType::int8), 300), ValueError);
+  EXPECT_EQ(doubles(one), (Values{5}));
 }
 
 TEST(Pointwise, Errors) {

@@ -267,6 +267,30 @@ TEST_F(Contributions, OfSumsAndAverages) {
   REDUCES(logical_not(p));
 }
 
+// Ranks that hold nothing find it too, before anything moves.
+TEST(PointwiseInPlace, ElementsThatShareMemoryAreAnErrorOnEveryRank) {
+  const DeviceMesh mesh = flat_mesh();
+  const DTensor x = distribute_tensor(Tensor::full({2}, 1, DType::float64), mesh, {Shard(0)});
+  const DTensor repeated = expand(x, {3, 2});
+  const DTensor other =
+      distribute_tensor(Tensor::full({3, 2}, 1, DType::float64), mesh, {Shard(1)});
+  const Communication communication;
+  EXPECT_THROW(add_(repeated, 1), ValueError);
+  EXPECT_THROW(add_(repeated, other), ValueError);
+  EXPECT_THROW(copy_(repeated, other), ValueError);
+  EXPECT_THROW(fill_(to(x, DType::int8), 300), ValueError);
+  EXPECT_EQ(communication.count, 0);
+  // A local tensor that overlaps itself on one rank alone is copied.
+  const Tensor one = Tensor::full({1}, 3, DType::float64, mesh.device());
+  const DTensor y =
+      from_local(Runtime::rank() == 0 ? one.as_strided({4}, {0}, 0)
+                                      : Tensor::full({4}, 3, DType::float64, mesh.device()),
+                 mesh, {Shard(0)});
+  add_(y, arange(0, 4 * mesh.size(), 1, mesh, {Shard(0)}));
+  EXPECT_EQ(select(y, 0, 3).full_tensor().item<double>(), 6);
+  EXPECT_EQ(one.item<double>(), 3);
+}
+
 // Over a zero, contributions of different signs would make NaN of what is infinite.
 TEST_F(Contributions, OverATensorWithAZero) {
   for (const Placement& c : {P, Pavg}) {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "dtensor/core/error.hpp"
-#include "dtensor/ops/reduction.hpp"
+#include "dtensor/ops/ops.hpp"
 #include "ops/errors.hpp"
 #include "ops/layouts.hpp"
 #include "ops/reduction_reference.hpp"
@@ -309,11 +309,31 @@ TEST(Reduction, Comparisons) {
   }
   const Tensor large = Tensor::full({1}, (std::int64_t{1} << 60) + 1, DType::int64);
   EXPECT_FALSE(equal(large, Tensor::full({1}, std::int64_t{1} << 60, DType::int64)));
+  EXPECT_FALSE(allclose(large, Tensor::full({1}, std::int64_t{1} << 60, DType::int64), 0, 0.5));
+  const Tensor lowest = Tensor::full({1}, INT64_MIN, DType::int64);
+  const Tensor highest = Tensor::full({1}, INT64_MAX, DType::int64);
+  EXPECT_FALSE(allclose(highest, Tensor::full({1}, INT64_MAX - 1, DType::int64), 0, 0.5));
+  EXPECT_TRUE(allclose(highest, Tensor::full({1}, INT64_MAX - 1, DType::int64), 0, 1));
+  EXPECT_FALSE(allclose(lowest, highest, 0, 1e19));
+  EXPECT_TRUE(allclose(lowest, highest, 0, 1.9e19));
+  EXPECT_NE(thrown(ErrorKind::type, [&] { equal(a, a.reshape({4}).to(DType::float32)); }), "");
   EXPECT_NE(thrown(ErrorKind::type, [&] { equal(a, a.to(DType::float32)); }).find("float32"),
             std::string::npos);
   EXPECT_NE(thrown(ErrorKind::value, [&] { allclose(a, one); }).find("(2, 2) and (1,)"),
             std::string::npos);
   EXPECT_NE(thrown(ErrorKind::value, [&] { allclose(a, a, -1); }), "");
+}
+
+TEST(Reduction, Corrections) {
+  const Tensor a = Tensor::from_vector(Values{1, 2, 3}, {3});
+  EXPECT_EQ(var(a, 0, 3).item<double>(), infinity);
+  EXPECT_EQ(stddev(a, 0, 4).item<double>(), infinity);
+  EXPECT_TRUE(std::isnan(var(Tensor::full({3}, 2, DType::float64), 0, 3).item<double>()));
+  EXPECT_EQ(var(a, 0, -1).item<double>(), 0.5);
+  for (const double bad : {nan, infinity, -infinity}) {
+    EXPECT_NE(thrown(ErrorKind::value, [&] { var(a, 0, bad); }).find("correction"),
+              std::string::npos);
+  }
 }
 
 TEST(Reduction, BadDimensions) {

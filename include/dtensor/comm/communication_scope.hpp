@@ -5,7 +5,8 @@
 /// What counts is what an operator starts by itself: moving an input to other placements, reducing
 /// a Partial, merging what ranks found. What a program asks for by name (`redistribute`,
 /// `full_tensor`, `distribute_tensor`, checkpoints) is not hidden and never counts. Scopes hold for
-/// the thread that makes them, may be nested, and are made and left by all ranks alike.
+/// the thread that makes them, may be nested, and are made and left by all ranks alike. The few
+/// bytes with which ranks agree that all do the same, or on an error, do not count either.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,8 @@ class CommunicationBudget : public detail::CommunicationScope {
   /// \param bytes  zero or more; a negative number counts as zero
   explicit CommunicationBudget(std::int64_t bytes) noexcept
       : CommunicationScope(bytes > 0 ? bytes : 0) {}
-  /// Bytes that this rank has sent on behalf of operators so far.
+  /// Bytes that this rank has sent on behalf of operators so far, those included that it had
+  /// started to send when another rank's scope refused.
   std::int64_t spent() const noexcept { return spent_; }
 };
 

@@ -83,6 +83,8 @@ Extents row_major_strides(const Shape& shape);
 
 /// Whether no two elements share memory, as far as strides that grow with the extents say it.
 bool is_injective(const Shape& shape, const Extents& strides);
+/// Throws `ValueError` naming `function` unless it is so: what is written has to be.
+void check_injective(const char* function, const Shape& shape, const Extents& strides);
 
 /// Turns a dimension counted from the end (-1 is the last) into one counted from the front.
 /// Throws `IndexError` naming `function` when it is out of range.

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "dtensor/core/dtype.hpp"
 #include "dtensor/core/scalar_types.hpp"
 
 namespace dtensor {
@@ -62,5 +63,12 @@ class Scalar {
 };
 
 std::string to_string(const Scalar& scalar);
+
+/// Whether elements of the type can be the number, but for a fraction and rounding: an integer in
+/// its range, nothing but real numbers for real types, no infinity or NaN for integers. Bool takes
+/// all.
+bool holds(DType dtype, const Scalar& number) noexcept;
+/// Throws `ValueError` naming `function` unless it holds the number.
+void check_holds(const char* function, DType dtype, const Scalar& number);
 
 }  // namespace dtensor

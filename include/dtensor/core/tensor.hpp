@@ -91,9 +91,14 @@ class Tensor {
   Tensor to(DeviceKind device) const;
 
   /// Overwrites the elements with those of a tensor of the same shape, converting scalar type and
-  /// memory space. Throws `ValueError` when the shapes differ.
+  /// memory space. The two may overlap. Throws `ValueError` when the shapes differ or elements of
+  /// this tensor share memory.
   void copy_from(const Tensor& source) const;
-  /// Overwrites every element.
+  /// Whether writing an element of this tensor may change another element of `other`: they share
+  /// memory, and not element by element.
+  bool overlaps(const Tensor& other) const;
+  /// Overwrites every element. Throws `ValueError` for a number that the type cannot hold; cuts off
+  /// a fraction.
   void fill(const Scalar& value) const;
 
   /// Views of the same memory.

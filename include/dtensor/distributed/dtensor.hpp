@@ -51,7 +51,9 @@ class DTensor {
   /// Undefined: everything but `defined` throws `StateError`.
   DTensor() = default;
   /// From parts that fit together; checks nothing but the local shape (`LayoutError`). Local.
-  /// \param strides  global strides, row-major when absent
+  /// \param strides  global strides, row-major when absent; then a local tensor whose elements
+  /// share
+  ///                 memory is copied
   DTensor(DeviceMesh mesh, Layout layout, Tensor local,
           std::optional<Extents> strides = std::nullopt);
 
@@ -119,7 +121,8 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
 DTensor distribute_tensor(const Tensor& tensor, const Placements& placements,
                           std::optional<int> src_data_rank = 0);
 
-/// Makes a DTensor whose local part on each rank is `local`, without a copy. Uneven shards need
+/// Makes a DTensor whose local part on each rank is `local`, without a copy unless its elements share
+/// memory with one another. Uneven shards need
 /// `options.shape` or placements with given extents. Throws `MismatchError` when the ranks do not
 /// describe one tensor, `LayoutError` when a local shape does not fit, `ValueError` when only one
 /// of shape and stride is given. Collective over the mesh (one small all-reduce).
@@ -132,11 +135,18 @@ DTensor from_local(const Tensor& local, const Placements& placements,
 std::string to_string(const DTensor& tensor);
 
 namespace detail {
+/// Which input of an operator is moved or worked on, for errors.
+struct OperatorInput {
+  int number;            ///< counted from 0, -1 where it is none
+  const Layout* layout;  ///< its own layout, where what moves is made from it; else null
+  OperatorInput(int n = -1, const Layout* l = nullptr) : number(n), layout(l) {}
+};
+
 /// Redistribution on behalf of an operation, for the library itself: may also enter Partial.
 /// \param operation, reason  for the event stream; with a reason, scopes may forbid it
-/// \param input  which input of an operator it is, for errors; -1 where it is none
 DTensor redistribute(const DTensor& tensor, const DeviceMesh& mesh, const Layout& destination,
-                     bool async_op, const char* operation, const char* reason, int input = -1);
+                     bool async_op, const char* operation, const char* reason,
+                     OperatorInput input = {});
 }  // namespace detail
 
 }  // namespace dtensor

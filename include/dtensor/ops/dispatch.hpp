@@ -63,6 +63,9 @@ DTensor wrap(const Operation& operation, const DeviceMesh& mesh, const Layout& o
              FunctionRef<Tensor()> make);
 
 namespace detail {
+/// Throws `LayoutError` naming both meshes where they differ.
+void check_mesh(const char* function, const DTensor& a, const DTensor& b);
+
 /// What a program has registered to decide instead of an operator's rule: the decision, or null
 /// where nothing is registered for that operator. Null while nothing is registered at all.
 using DecisionSource = std::shared_ptr<const Decision> (*)(const Operation&, Inputs);

@@ -6,7 +6,8 @@
 /// All are local on a `Tensor`. On DTensors they are local where the layout allows, and say what
 /// they send otherwise; nothing is ever gathered but what is smaller than the input by the
 /// dimension that is worked over. Inputs that are Partial are reduced first, unless noted.
-/// Floating-point numbers (`TypeError` for complex ones); 16-bit types are computed in float.
+/// Floating-point numbers; 16-bit types are computed in float. Integers and bool give float64 in
+/// `softmax`, `log_softmax` and `mse_loss` and are a `TypeError` elsewhere, as complex numbers are.
 #pragma once
 
 #include <cstdint>
@@ -68,9 +69,9 @@ T log_softmax(const T& a, std::int64_t dim) {
 }
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, whose extents are
-/// `shape`, which weight and bias have too. Placements are kept; where a normalized dimension is
-/// sharded, mean and variance travel, two numbers per normalized group. Throws `ValueError` for a
-/// shape that does not fit, `TypeError` for two scalar types.
+/// `shape`, which weight and bias have too. Local where normalized dimensions are whole; where one
+/// is sharded, mean and variance travel, two numbers per normalized group. Throws `ValueError` for
+/// a shape that does not fit, `TypeError` for two scalar types.
 template <AnyTensor T>
 T layer_norm(const T& a, const Shape& shape,
              const std::type_identity_t<std::optional<T>>& weight = std::nullopt,

@@ -32,8 +32,8 @@ namespace detail {
 DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands);
 void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands);
 
-Tensor to(const Tensor& a, DType dtype);
-DTensor to(const DTensor& a, DType dtype);
+Tensor to(const char* function, const Tensor& a, DType dtype);
+DTensor to(const char* function, const DTensor& a, DType dtype);
 void fill(const Tensor& a, const Scalar& value);
 void fill(const DTensor& a, const Scalar& value);
 void copy(const Tensor& to, const Tensor& from);
@@ -44,9 +44,10 @@ template <class T>
 std::pair<PointwiseOp, Operands<T>> clamp_operands(const char* function, const T& a,
                                                    const std::optional<Scalar>& min,
                                                    const std::optional<Scalar>& max) {
-  if (min && max) return {PointwiseOp::clamp, {a, *min, *max}};
-  if (min) return {PointwiseOp::maximum, {a, *min}};
-  if (max) return {PointwiseOp::minimum, {a, *max}};
+  using List = Operands<T>;
+  if (min && max) return {PointwiseOp::clamp, List{a, *min, *max}};
+  if (min) return {PointwiseOp::maximum, List(function, {a, *min})};
+  if (max) return {PointwiseOp::minimum, List(function, {a, *max})};
   throw ValueError(function, "no bound", "a lower bound, an upper bound or both");
 }
 }  // namespace detail
@@ -303,7 +304,7 @@ T addcdiv_(const T& a, const T& b, const T& c, const Scalar& value = 1) {
 /// that of C++, anything but 0 is true, and complex to real keeps the real part.
 template <AnyTensor T>
 T to(const T& a, DType dtype) {
-  return detail::to(a, dtype);
+  return detail::to("to", a, dtype);
 }
 
 /// Every element becomes `value`. Under Partial the logical value does, not each contribution.

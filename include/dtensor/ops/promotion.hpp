@@ -12,6 +12,9 @@ namespace dtensor {
 /// integer < floating < complex), within a kind the wider one.
 DType promoted_dtype(DType a, DType b) noexcept;
 
+/// Throws `TypeError` naming `function` for two scalar types.
+void check_same_dtype(const char* function, DType a, DType b);
+
 /// For operators that do not convert: the common type of two tensors. Throws `TypeError` naming
 /// `function` and both types unless they are equal.
 DType common_dtype(const char* function, DType a, DType b);
@@ -20,9 +23,6 @@ DType common_dtype(const char* function, DType a, DType b);
 /// kind (bool < integer < floating < complex). Then int64, float64, or the complex type of the
 /// tensor's precision. Throws `ValueError` when an integer does not fit the resulting type.
 DType common_dtype(const char* function, DType tensor, const Scalar& number);
-
-/// Whether an integer is a value of the scalar type. (Floating types round it.)
-bool holds(DType dtype, std::int64_t value) noexcept;
 
 /// The type of a number alone: bool, int64, float64 or complex128.
 DType dtype_of_number(const Scalar& number) noexcept;

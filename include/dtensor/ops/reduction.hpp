@@ -46,6 +46,9 @@ ValuesAndIndices<Tensor> extreme_with_index(const char* function, const Tensor& 
 ValuesAndIndices<DTensor> extreme_with_index(const char* function, const DTensor& a, DimSet dims,
                                              bool keepdim, bool largest);
 
+// `equal` takes other shapes for unequal tensors.
+bool equal(const Tensor& a, const Tensor& b);
+bool equal(const DTensor& a, const DTensor& b);
 bool close(const char* function, const Tensor& a, const Tensor& b, double rtol, double atol,
            bool equal_nan);
 bool close(const char* function, const DTensor& a, const DTensor& b, double rtol, double atol,
@@ -99,8 +102,9 @@ T count_nonzero(const T& a, const Dims& dims = all_dims, bool keepdim = false) {
 
 /// The variance and the standard deviation, in one pass with merged means and squared distances
 /// (Chan, Golub, LeVeque 1979), so that a large mean costs no digits. Complex numbers give the real
-/// sum of the variances of both parts, integers and bool float64. NaN where there are no more than
-/// `correction` elements. A sharded reduced dimension costs one all-gather of two numbers (three
+/// sum of the variances of both parts, integers and bool float64. Where there are no more than
+/// `correction` elements it is infinite, or NaN if all are equal. Throws `ValueError` unless
+/// `correction` is finite. A sharded reduced dimension costs one all-gather of two numbers (three
 /// for complex ones) per result. After `torch.var`, `torch.std`, whose name belongs to C++. \param
 /// correction  subtracted from the number of elements in the divisor: 1 unbiased, 0 biased
 template <AnyTensor T>
@@ -175,12 +179,12 @@ T argmin(const T& a) {
 }
 
 /// Whether two tensors have the same shape and equal elements; NaN equals nothing. Throws
-/// `TypeError` for two scalar types. On DTensors the same on every rank of the mesh, for one small
-/// all-reduce; a rank outside of the mesh, which has no elements to compare, gets true. After
-/// `torch.equal`.
+/// `TypeError` for two scalar types, `LayoutError` for two meshes. On DTensors the same on every
+/// rank of the mesh, for one small all-reduce; a rank outside of the mesh, which has no elements to
+/// compare, gets true. After `torch.equal`.
 template <AnyTensor T>
 bool equal(const T& a, const T& b) {
-  return a.shape() == b.shape() && detail::close("equal", a, b, 0, 0, false);
+  return detail::equal(a, b);
 }
 /// Whether |a - b| <= atol + rtol * |b| for all elements. Infinities are close to themselves only,
 /// NaN to NaN with `equal_nan`. Shapes must be equal (`ValueError`); else as `equal`. After

@@ -79,6 +79,7 @@ struct AttentionBlock {
         for (std::int64_t j = 0; j < n; ++j) {
           top = (weights[j] > top) | is_nan(weights[j]) ? weights[j] : top;
         }
+        if (top == -std::numeric_limits<A>::infinity()) continue;  // no weight so far
         const A shrink = max[i] == top ? A(1) : exponential(max[i] - top);
         A sum = 0;
         for (std::int64_t j = 0; j < n; ++j) sum += weights[j] = exponential(weights[j] - top);
@@ -143,6 +144,7 @@ struct AttentionRow {
       }
       score *= task.scale;
       const A top = (score > max) | is_nan(score) ? score : max;
+      if (top == -std::numeric_limits<A>::infinity()) continue;  // no weight so far
       const A shrink = max == top ? A(1) : exponential(max - top);
       const A weight = exponential(score - top);
       total = total * shrink + weight;

@@ -78,6 +78,13 @@ DeviceKind common_device(const char* function, const Operands<Tensor>& operands)
   return first->device();
 }
 
+// A number has the operands' common type, and with it the precision of a tensor's elements.
+Scalar rounded(const Scalar& number, DType common) {
+  if (common == DType::float16) return number.to<float16>();
+  if (common == DType::bfloat16) return number.to<bfloat16>();
+  return number;
+}
+
 void set_number(PointwiseOperand& operand, const Scalar& number, DType dtype) {
   operand.dtype = dtype;
   dispatch_dtype(dtype, [&]<class C>() {
@@ -109,7 +116,7 @@ void run(PointwiseOp op, const Tensor& out, const Operands<Tensor>& operands, DT
       call.operand[i].data = operand.tensor->data();
       call.operand[i].dtype = operand.tensor->dtype();
     } else {
-      set_number(call.operand[i], operand.number, call.kernel.dtype[i]);
+      set_number(call.operand[i], rounded(operand.number, common), call.kernel.dtype[i]);
     }
   }
   if (all_dense(out, operands)) {
@@ -135,39 +142,21 @@ void run(PointwiseOp op, const Tensor& out, const Operands<Tensor>& operands, DT
   }
 }
 
-// The bytes that a tensor's elements lie between.
-std::pair<const unsigned char*, const unsigned char*> span_of(const Tensor& t) {
-  const auto* const begin = static_cast<const unsigned char*>(t.data());
-  std::int64_t last = 0;
-  for (int d = 0; d < t.dim(); ++d) last += (t.shape()[d] - 1) * t.strides()[d];
-  return {begin, begin + (last + 1) * size_of(t.dtype())};
-}
-
-// Whether writing an element of one tensor may change a later one of the other.
-bool overlaps(const Tensor& out, const Tensor& in) {
-  if (out.numel() == 0 || in.numel() == 0) return false;
-  const auto [a, a_end] = span_of(out);
-  const auto [b, b_end] = span_of(in);
-  if (a_end <= b || b_end <= a) return false;
-  const bool same = a == b && out.dtype() == in.dtype() && out.shape() == in.shape() &&
-                    out.strides() == in.strides();
-  return !same;
-}
-
 }  // namespace
 
 Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
   const PointwiseRow& row = pointwise_row(op);
-  const PointwiseTypes types = pointwise_types(row, row.name, operands);
-  const DeviceKind device = common_device(row.name, operands);
-  Tensor out = Tensor::empty(broadcast_shape(row.name, operands), types.result, device);
+  const char* const function = operands.function_or(row.name);
+  const PointwiseTypes types = pointwise_types(row, function, operands);
+  const DeviceKind device = common_device(function, operands);
+  Tensor out = Tensor::empty(broadcast_shape(function, operands), types.result, device);
   run(simplified(op, operands), out, operands, types.common);
   return out;
 }
 
 void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = row.in_place_name;
+  const char* const function = operands.function_or(row.in_place_name);
   const Tensor& out = *operands[0].tensor;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   check_in_place_dtype(function, out.dtype(), types.result);
@@ -179,16 +168,11 @@ void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
                                  to_string(out.shape()), to_string(shape)),
                      "a tensor of the result's shape");
   }
-  if (!is_injective(out.shape(), out.strides())) {
-    throw ValueError(
-        function,
-        fmt::format("shape {} with strides {}", to_string(shape), to_string(out.strides())),
-        "a tensor whose elements do not share memory; clone() makes one");
-  }
+  check_injective(function, out.shape(), out.strides());
   std::array<Tensor, 4> copies;
   Operands<Tensor> apart;
   for (const Operand<Tensor>& operand : operands) {
-    if (operand.tensor && operand.tensor != &out && overlaps(out, *operand.tensor)) {
+    if (operand.tensor && operand.tensor != &out && out.overlaps(*operand.tensor)) {
       Tensor& copy = copies[static_cast<std::size_t>(apart.size())];
       copy = operand.tensor->clone();
       apart.push_back(copy);

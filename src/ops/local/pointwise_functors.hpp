@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "dtensor/core/scalar_types.hpp"
 
@@ -72,9 +73,59 @@ KOKKOS_INLINE_FUNCTION Complex<R> log2(const Complex<R>& z) {
   const R e = R(1.4426950408889634074);
   return Complex<R>(l.real() * e, l.imag() * e);
 }
+// The sign of a zero imaginary part says on which side of the branch cut a number is.
 template <class R>
 KOKKOS_INLINE_FUNCTION Complex<R> sqrt(const Complex<R>& z) {
-  return Kokkos::sqrt(z);
+  R x = z.real(), y = z.imag();
+  if (x == R(0) && y == R(0)) return Complex<R>(R(0), y);
+  if (y - y != y - y && y == y) return Complex<R>(math::fabs(y), y);
+  if (x - x != x - x && x == x) {
+    const R zero = y == y ? R(0) : y;
+    return x > R(0) ? Complex<R>(x, math::copysign(zero, y))
+                    : Complex<R>(zero, math::copysign(x, y));
+  }
+  // Powers of 4 keep what is squared in range.
+  const R size = math::fabs(x) > math::fabs(y) ? math::fabs(x) : math::fabs(y);
+  R root = R(1);
+  if (size > std::numeric_limits<R>::max() / R(16)) {
+    x /= R(16), y /= R(16), root = R(4);
+  } else if (size < std::numeric_limits<R>::min() * R(1 << 20)) {
+    x *= R(1 << 30), y *= R(1 << 30), root = R(1) / R(1 << 15);
+  }
+  const R t = math::sqrt((math::fabs(x) + math::hypot(x, y)) / R(2));
+  const R u = y / (R(2) * t);
+  return x >= R(0) ? Complex<R>(t * root, u * root)
+                   : Complex<R>(math::fabs(u) * root, math::copysign(t, y) * root);
+}
+// Smith 1962, with the limits of C where a part is infinite.
+template <class R>
+KOKKOS_INLINE_FUNCTION Complex<R> divide(const Complex<R>& x, const Complex<R>& y) {
+  const R a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
+  if (c == R(0) && d == R(0)) return Complex<R>(a / math::fabs(c), b / math::fabs(c));
+  R re, im;
+  if (math::fabs(c) >= math::fabs(d)) {
+    const R ratio = d / c, whole = c + d * ratio;
+    re = (a + b * ratio) / whole;
+    im = (b - a * ratio) / whole;
+  } else {
+    const R ratio = c / d, whole = c * ratio + d;
+    re = (a * ratio + b) / whole;
+    im = (b * ratio - a) / whole;
+  }
+  if (re != re && im != im) {
+    const auto finite = [](const R& v) { return v - v == v - v; };
+    const auto infinite = [](const R& v) { return v == v && v - v != v - v; };
+    const auto unit = [&](const R& v) { return math::copysign(infinite(v) ? R(1) : R(0), v); };
+    if ((infinite(a) || infinite(b)) && finite(c) && finite(d)) {
+      const R all = std::numeric_limits<R>::infinity();
+      re = all * (unit(a) * c + unit(b) * d);
+      im = all * (unit(b) * c - unit(a) * d);
+    } else if ((infinite(c) || infinite(d)) && finite(a) && finite(b)) {
+      re = R(0) * (a * unit(c) + b * unit(d));
+      im = R(0) * (b * unit(c) - a * unit(d));
+    }
+  }
+  return Complex<R>(re, im);
 }
 template <class R>
 KOKKOS_INLINE_FUNCTION Complex<R> sinh(const Complex<R>& z) {
@@ -114,13 +165,20 @@ KOKKOS_INLINE_FUNCTION Complex<R> tan(const Complex<R>& z) {
 }
 template <class R>
 KOKKOS_INLINE_FUNCTION Complex<R> pow(const Complex<R>& x, const Complex<R>& y) {
-  if (x.real() == R(0) && x.imag() == R(0)) {
-    if (y.real() == R(0) && y.imag() == R(0)) return Complex<R>(1, 0);
-    if (y.real() > R(0)) return Complex<R>(0, 0);
-  }
+  if (y.real() == R(0) && y.imag() == R(0)) return Complex<R>(1, 0);
+  if (x.real() == R(0) && x.imag() == R(0) && y.real() > R(0)) return Complex<R>(0, 0);
   return math::exp(y * math::log(x));
 }
 }  // namespace math
+
+template <class C>
+KOKKOS_INLINE_FUNCTION C divided(const C& x, const C& y) {
+  if constexpr (is_complex_scalar<C>) {
+    return math::divide(x, y);
+  } else {
+    return x / y;
+  }
+}
 
 // Integers are computed unsigned, where overflow is defined.
 template <class C>
@@ -152,7 +210,7 @@ DTENSOR_OP_1(Abs) {
 DTENSOR_OP_1(Neg) { return negated(x); }};
 DTENSOR_OP_1(Sign) { return x > C(0) ? C(1) : x < C(0) ? C(-1) : x != x ? x : C(0); }};
 DTENSOR_OP_1(Sqrt) { return math::sqrt(x); }};
-DTENSOR_OP_1(Rsqrt) { return C(1) / math::sqrt(x); }};
+DTENSOR_OP_1(Rsqrt) { return divided(C(1), math::sqrt(x)); }};
 DTENSOR_OP_1(Square) {
   if constexpr (is_integer<C>) return static_cast<C>(static_cast<unsigned_t<C>>(x) * static_cast<unsigned_t<C>>(x));
   else return C(x * x);
@@ -181,7 +239,7 @@ DTENSOR_OP_1(GeluTanh) {
 }};
 DTENSOR_OP_1(Silu) { return x / (C(1) + math::exp(-x)); }};
 DTENSOR_OP_1(Softplus) { return (x < C(0) ? C(0) : x) + math::log1p(math::exp(-math::fabs(x))); }};
-DTENSOR_OP_1(Reciprocal) { return C(1) / x; }};
+DTENSOR_OP_1(Reciprocal) { return divided(C(1), x); }};
 DTENSOR_OP_1(Floor) { if constexpr (is_integer<C>) return x; else return math::floor(x); }};
 DTENSOR_OP_1(Ceil) { if constexpr (is_integer<C>) return x; else return math::ceil(x); }};
 DTENSOR_OP_1(Round) { if constexpr (is_integer<C>) return x; else return math::rint(x); }};
@@ -232,7 +290,7 @@ DTENSOR_OP_2(Mul) {
   if constexpr (is_integer<C>) return static_cast<C>(static_cast<unsigned_t<C>>(x) * static_cast<unsigned_t<C>>(y));
   else return C(x * y);
 }};
-DTENSOR_OP_2(Div) { return C(x / y); }};
+DTENSOR_OP_2(Div) { return divided(x, y); }};
 // Integers: no trap for a zero divisor, nor for the quotient that is out of range.
 DTENSOR_OP_2(FloorDiv) {
   if constexpr (is_integer<C>) {
@@ -340,7 +398,7 @@ struct Addcdiv {
   static constexpr int arity = 4;
   template <class C>
   KOKKOS_INLINE_FUNCTION C operator()(const C& x, const C& y, const C& z, const C& value) const {
-    return C(x + value * y / z);
+    return C(x + divided(C(value * y), z));
   }
 };
 

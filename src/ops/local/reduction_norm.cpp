@@ -90,7 +90,15 @@ struct Differ {
     if (rtol == 0 && atol == 0) return true;
     using W = std::conditional_t<is_complex_scalar<A>, Kokkos::complex<double>, double>;
     const W u = scalar_cast<W>(p), v = scalar_cast<W>(q);
-    const double expected = absolute(v), distance = absolute(u - v);
+    const double expected = absolute(v);
+    double distance;
+    if constexpr (std::is_integral_v<A> && !std::is_same_v<A, bool>) {
+      // Exact where doubles are not.
+      using U = std::make_unsigned_t<A>;
+      distance = static_cast<double>(p > q ? U(p) - U(q) : U(q) - U(p));
+    } else {
+      distance = absolute(u - v);
+    }
     // An infinity is close to nothing but itself.
     return !(distance <= atol + rtol * expected) ||
            distance == std::numeric_limits<double>::infinity();

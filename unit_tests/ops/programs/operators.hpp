@@ -160,7 +160,7 @@ std::string text_of(const Shape& shape);
 /// A tensor of its own memory.
 inline Tensor copy_of(const Tensor& t) { return t.clone(); }
 inline DTensor copy_of(const DTensor& t) {
-  return DTensor(t.device_mesh(), t.layout(), t.to_local().clone(), t.stride());
+  return DTensor(t.device_mesh(), t.layout(), t.to_local().clone());
 }
 /// Runs `f` in place on a copy. In place a Partial operand may be refused, and is reduced then.
 template <class T, class F>

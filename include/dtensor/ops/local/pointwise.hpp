@@ -28,9 +28,12 @@ template <class T>
 class Operands {
  public:
   Operands() = default;
-  Operands(std::initializer_list<Operand<T>> list) {
+  Operands(std::initializer_list<Operand<T>> list) : Operands(nullptr, list) {}
+  /// \param function  the operator, for errors and events; null for its name in the table
+  Operands(const char* function, std::initializer_list<Operand<T>> list) : function_(function) {
     for (const Operand<T>& operand : list) push_back(operand);
   }
+  const char* function_or(const char* name) const noexcept { return function_ ? function_ : name; }
   void push_back(const Operand<T>& operand) { at_[static_cast<std::size_t>(size_++)] = operand; }
   int size() const noexcept { return size_; }
   const Operand<T>* begin() const noexcept { return at_.data(); }
@@ -40,6 +43,7 @@ class Operands {
  private:
   std::array<Operand<T>, 4> at_;
   int size_ = 0;
+  const char* function_ = nullptr;
 };
 
 /// Applies an operator. The result is row-major. Throws `TypeError` for a scalar type that the
