@@ -29,8 +29,9 @@
 namespace dtensor {
 
 namespace detail {
-DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands);
-void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands);
+DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands, const char* name = nullptr);
+void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands,
+                        const char* name = nullptr);
 
 Tensor to(const Tensor& a, DType dtype);
 DTensor to(const DTensor& a, DType dtype);
@@ -239,7 +240,7 @@ template <AnyTensor T>
 T clamp(const T& a, const std::optional<Scalar>& min,
         const std::optional<Scalar>& max = std::nullopt) {
   const auto [op, operands] = detail::clamp_operands("clamp", a, min, max);
-  return detail::pointwise(op, operands);
+  return detail::pointwise(op, operands, "clamp");
 }
 template <AnyTensor T>
 T clamp(const T& a, const T& min, const T& max) {
@@ -249,7 +250,7 @@ template <AnyTensor T>
 T clamp_(const T& a, const std::optional<Scalar>& min,
          const std::optional<Scalar>& max = std::nullopt) {
   const auto [op, operands] = detail::clamp_operands("clamp_", a, min, max);
-  detail::pointwise_in_place(op, operands);
+  detail::pointwise_in_place(op, operands, "clamp_");
   return a;
 }
 template <AnyTensor T>

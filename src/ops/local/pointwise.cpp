@@ -156,18 +156,19 @@ bool overlaps(const Tensor& out, const Tensor& in) {
 
 }  // namespace
 
-Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const PointwiseTypes types = pointwise_types(row, row.name, operands);
-  const DeviceKind device = common_device(row.name, operands);
-  Tensor out = Tensor::empty(broadcast_shape(row.name, operands), types.result, device);
+  const char* const function = name ? name : row.name;
+  const PointwiseTypes types = pointwise_types(row, function, operands);
+  const DeviceKind device = common_device(function, operands);
+  Tensor out = Tensor::empty(broadcast_shape(function, operands), types.result, device);
   run(simplified(op, operands), out, operands, types.common);
   return out;
 }
 
-void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = row.in_place_name;
+  const char* const function = name ? name : row.in_place_name;
   const Tensor& out = *operands[0].tensor;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   check_in_place_dtype(function, out.dtype(), types.result);

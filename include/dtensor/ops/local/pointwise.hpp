@@ -45,10 +45,12 @@ class Operands {
 /// Applies an operator. The result is row-major. Throws `TypeError` for a scalar type that the
 /// operator does not take and for tensors in different memory, `ValueError` for shapes that do not
 /// fit and for an integer that its tensor's type cannot hold. Local.
-Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands);
+/// \param name  the operator that the program called; that of `op` when null
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands, const char* name = nullptr);
 
 /// The same into the first operand. Throws `TypeError` too when the result has another scalar type,
 /// `ValueError` when it has another shape or when elements of the first operand share memory.
-void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands);
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands,
+                        const char* name = nullptr);
 
 }  // namespace dtensor::detail
