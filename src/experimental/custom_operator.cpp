@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <set>
-
 #include "dtensor/comm/agreement.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/redistribute/program.hpp"
+#include "event_names.hpp"
 #include "sharding_registry.hpp"
 
 namespace dtensor::experimental {
@@ -23,14 +21,6 @@ struct CustomOperator::Impl {
 };
 
 namespace {
-
-// Events carry names that live as long as the program, as those of the library's operators do.
-const char* keep_name(const std::string& name) {
-  static std::mutex mutex;
-  static auto* names = new std::set<std::string>;
-  std::lock_guard lock(mutex);
-  return names->insert(name).first->c_str();
-}
 
 template <class T>
 std::vector<TensorDescription> describe_all(const std::vector<T>& tensors) {
@@ -79,7 +69,7 @@ CustomOperator::CustomOperator(const std::string& name, Kernel kernel, Describe 
                                const CustomOperatorOptions& options) {
   if (name.empty()) throw ValueError("CustomOperator", "an empty name", "a name");
   impl_ = std::make_shared<const Impl>(
-      Impl{keep_name(name), name, std::move(kernel), std::move(describe), options});
+      Impl{event_name(name), name, std::move(kernel), std::move(describe), options});
 }
 
 const std::string& CustomOperator::name() const noexcept { return impl_->name_text; }

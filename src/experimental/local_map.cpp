@@ -12,6 +12,7 @@
 #include "dtensor/core/error.hpp"
 #include "dtensor/layout/hash.hpp"
 #include "dtensor/redistribute/program.hpp"
+#include "event_names.hpp"
 
 namespace dtensor::experimental::detail {
 
@@ -22,6 +23,36 @@ constexpr char separator = '\x1f';
 std::string text_of(const Tensor& t) {
   return t.defined() ? fmt::format("{} {}", to_string(t.dtype()), to_string(t.shape()))
                      : std::string("an undefined tensor");
+}
+
+// What a layout's constructor finds wrong in an argument or a result, in the name of the function
+// that is mapped.
+template <class F>
+Layout on_behalf_of(const std::string& name, const char* what, std::size_t index, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (e.function() == name) throw;
+    throw_error(e.kind(), name, fmt::format("{} {}: {}", what, index, e.given()), e.expected(),
+                e.rank());
+  }
+}
+
+// Those of some mesh dimensions that are among others, in their order.
+std::vector<int> those_among(const std::vector<int>& mesh_dims, const std::vector<int>& others) {
+  std::vector<int> result;
+  for (int m : mesh_dims) {
+    if (std::find(others.begin(), others.end(), m) != others.end()) result.push_back(m);
+  }
+  return result;
+}
+
+// Whether a tensor's memory ends within that of another one.
+bool lies_in(const Tensor& inner, const Storage& storage) {
+  const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const auto begin = address(inner.data()), end = begin + inner.storage()->bytes();
+  const auto from = address(storage.data()), to = from + storage.bytes();
+  return from <= begin && end <= to;
 }
 
 // The global extent of an input dimension of which this rank has as much, and which the same mesh
@@ -55,9 +86,29 @@ Tensor column_major(const Tensor& tensor) {
   return tensor.permute(reversed).contiguous().permute(reversed);
 }
 
-void check_result_count(std::size_t results, std::size_t placements) {
+Tensor LocalMapCall::on_lent_storage(const Tensor& view) const {
+  if (view.numel() == 0) return Tensor::empty(view.shape(), view.dtype(), view.device());
+  for (const Tensor& t : lent_) {
+    if (!lies_in(view, *t.storage())) continue;
+    const auto bytes = static_cast<const unsigned char*>(view.data()) -
+                       static_cast<const unsigned char*>(t.storage()->data());
+    if (view.dtype() == t.dtype() && bytes % size_of(t.dtype()) == 0) {
+      return t.as_strided(view.shape(), view.strides(), bytes / size_of(t.dtype()));
+    }
+    // Its elements taken for others, the parts of complex numbers.
+    return Tensor::from_blob(view.data(), view.shape(), view.strides(), view.dtype(), t.device(),
+                             t.storage());
+  }
+  throw ValueError(options_.name,
+                   fmt::format("as result {} a View that does not own its memory, which is none of "
+                               "the inputs'",
+                               results_.size()),
+                   "a View that owns its memory or lies in that of an input, or a Tensor");
+}
+
+void LocalMapCall::check_result_count(std::size_t results, std::size_t placements) const {
   if (results == placements) return;
-  throw LayoutError("local_map", fmt::format("{} tensors returned by the function", results),
+  throw LayoutError(options_.name, fmt::format("{} tensors returned by the function", results),
                     fmt::format("{}, as out_placements has", placements));
 }
 
@@ -95,13 +146,16 @@ void LocalMapCall::prepare(const std::vector<bool>& is_dtensor, std::vector<Mapp
     const auto& [argument, tensor] = inputs[i];
     if (!in_placements_[argument]) continue;
     // As a layout: negative dimensions are counted, and the number of placements is checked.
-    const Layout layout(tensor.shape(), mesh_->grid(), *in_placements_[argument]);
-    if (layout.placements() == tensor.placements()) continue;
+    const Layout layout = on_behalf_of(name, "in_placements of argument", argument, [&] {
+      return Layout(tensor.shape(), mesh_->grid(), *in_placements_[argument]);
+    });
+    if (layout == tensor.layout()) continue;
     if (!options_.redistribute_inputs) {
-      throw LayoutError(name,
-                        fmt::format("argument {} as {}", argument, to_string(tensor.placements())),
-                        fmt::format("{}; redistribute it before, or set redistribute_inputs",
-                                    to_string(layout.placements())));
+      const bool ordered = !tensor.layout().shard_order().empty();
+      throw LayoutError(name, fmt::format("argument {}, {}", argument, to_string(tensor.layout())),
+                        fmt::format("{}{}; redistribute it before, or set redistribute_inputs",
+                                    to_string(layout.placements()),
+                                    ordered ? " in the default shard order" : ""));
     }
     for (int m = 0; m < mesh_->dim(); ++m) {
       if (!layout.placement(m).is_partial() ||
@@ -117,11 +171,55 @@ void LocalMapCall::prepare(const std::vector<bool>& is_dtensor, std::vector<Mapp
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!wanted[i]) continue;
+    auto& [argument, tensor] = inputs[i];
     // All moves start before the first is waited for.
-    inputs[i].tensor =
-        dtensor::detail::redistribute(inputs[i].tensor, *mesh_, *wanted[i], true, "local_map",
-                                      "an input has other placements than in_placements");
+    tensor = dtensor::detail::redistribute(tensor, *mesh_, *wanted[i], true, event_name(name),
+                                           "an input has other placements than in_placements",
+                                           static_cast<int>(argument));
   }
+}
+
+ShardOrder LocalMapCall::order_of(const Result& result, std::size_t index,
+                                  const std::vector<MappedInput>& inputs) const {
+  Placements placements = result.placements;
+  for (Placement& p : placements) {
+    if (p.has_extents()) p = Shard(p.dim());  // they fit in the right order only
+  }
+  const Layout unordered(result.local.shape(), mesh_->grid(), placements);
+  ShardOrder orders;
+  for (int d = 0; d < unordered.shape().size(); ++d) {
+    const std::vector<int>& split = unordered.split_by(d);
+    if (split.size() < 2) continue;
+    // Calls `f(input, mesh dimensions, those that split dimension d too)` for each dimension of an
+    // input that two of them split.
+    const auto for_each_split = [&](const auto& f) {
+      for (const MappedInput& input : inputs) {
+        const Layout& from = input.tensor.layout();
+        for (int e = 0; e < from.shape().size(); ++e) {
+          const std::vector<int> common = those_among(from.split_by(e), split);
+          if (common.size() > 1) f(input, from.split_by(e), common);
+        }
+      }
+    };
+    std::vector<int> order;
+    for_each_split([&](const MappedInput&, const std::vector<int>& all, const auto& common) {
+      const bool just_these = common.size() == split.size() && all.size() == split.size();
+      if (order.empty() && just_these) order = common;
+    });
+    if (order.empty()) order = split;
+    for_each_split([&](const MappedInput& input, const auto&, const std::vector<int>& common) {
+      if (those_among(order, common) == common) return;
+      throw LayoutError(
+          options_.name,
+          fmt::format("argument {}, {}, for result {} as {} with dimension {} split by [{}], as "
+                      "another argument has it or by default",
+                      input.argument, to_string(input.tensor.layout()), index,
+                      to_string(result.placements), d, fmt::join(order, ", ")),
+          "one shard order; in_placements with redistribute_inputs brings an input to the default");
+    });
+    if (order != split) orders.emplace_back(d, order);
+  }
+  return orders;
 }
 
 Layout LocalMapCall::guess_layout(const Result& result, std::size_t index,
@@ -129,12 +227,15 @@ Layout LocalMapCall::guess_layout(const Result& result, std::size_t index,
   for (const Placement& p : result.placements) {
     if (p.is_partial()) check_reduce_op(options_.name.c_str(), p.reduce_op(), result.local.dtype());
   }
+  const ShardOrder order = order_of(result, index, inputs);
+  const auto layout_of = [&](const Shape& shape) {
+    return Layout(shape, mesh_->grid(), result.placements, order);
+  };
   if (index < options_.out_shapes.size() && options_.out_shapes[index]) {
-    return Layout(*options_.out_shapes[index], mesh_->grid(), result.placements);
+    return layout_of(*options_.out_shapes[index]);
   }
-  const Layout even(
-      Layout::infer_global_shape(result.local.shape(), *mesh_->grid(), result.placements),
-      mesh_->grid(), result.placements);
+  const Layout even = layout_of(
+      Layout::infer_global_shape(result.local.shape(), *mesh_->grid(), result.placements, order));
   Shape shape = even.shape();
   for (int d = 0; d < shape.size(); ++d) {
     const auto& split = even.split_by(d);
@@ -148,7 +249,7 @@ Layout LocalMapCall::guess_layout(const Result& result, std::size_t index,
       }
     }
   }
-  return Layout(shape, mesh_->grid(), result.placements);
+  return layout_of(shape);
 }
 
 std::string LocalMapCall::describe_results() const {
@@ -175,7 +276,7 @@ void LocalMapCall::check_results(const std::vector<MappedInput>& inputs) {
                         "a local tensor");
     }
     r.local = r.local.to(mesh_->device());
-    r.layout = guess_layout(r, i, inputs);
+    r.layout = on_behalf_of(options_.name, "result", i, [&] { return guess_layout(r, i, inputs); });
   }
 }
 
@@ -259,7 +360,7 @@ void LocalMapCall::resolve_with_all_ranks() {
     }
     std::optional<Layout> layout;
     try {
-      layout.emplace(shape, mesh_->grid(), r.placements);
+      layout.emplace(shape, mesh_->grid(), r.placements, r.layout->shard_order());
     } catch (const LayoutError& e) {
       fail(0, e.expected());
     }

@@ -9,6 +9,7 @@
 #include "dtensor/core/lru_cache.hpp"
 #include "dtensor/layout/hash.hpp"
 #include "dtensor/ops/dispatch.hpp"
+#include "library_operators.hpp"
 #include "sharding_registry.hpp"
 
 namespace dtensor::experimental {
@@ -88,6 +89,13 @@ ShardingRegistration register_sharding(const std::string& operator_name,
                          ? std::string("an empty name")
                          : fmt::format("an empty function for \"{}\"", operator_name),
                      "the name of an operator and a function");
+  }
+  if (decided_by(operator_name) == DecidedBy::itself) {
+    throw ValueError("register_sharding",
+                     fmt::format("\"{}\", an operator of the library that has no rule to replace",
+                                 operator_name),
+                     fmt::format("the name of a CustomOperator, or of one of the library's {}",
+                                 operators_with_rules()));
   }
   auto entry = std::make_shared<Registered>();
   entry->name = operator_name;

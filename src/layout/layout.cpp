@@ -177,11 +177,21 @@ std::vector<Chunk> Layout::chunks(const Extents& coordinate) const {
 }
 
 Shape Layout::infer_global_shape(const Shape& local_shape, const ProcessGrid& grid,
-                                 const Placements& placements) {
+                                 const Placements& placements, const ShardOrder& order) {
+  std::vector<int> mesh_dims(static_cast<std::size_t>(grid.dim()));
+  std::iota(mesh_dims.begin(), mesh_dims.end(), 0);
+  for (const auto& [dim, ordered] : order) {
+    std::vector<int> places = ordered;
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      mesh_dims[static_cast<std::size_t>(places[i])] = ordered[i];
+    }
+  }
   Shape global = local_shape;
   Extents parts = Extents::filled(local_shape.size(), 1);
   bool given[max_rank] = {};
-  for (int m = 0; m < grid.dim() && m < static_cast<int>(placements.size()); ++m) {
+  for (int m : mesh_dims) {
+    if (m >= static_cast<int>(placements.size())) continue;
     const Placement& p = placements[static_cast<std::size_t>(m)];
     if (!p.is_shard()) continue;
     const int d = normalize_dim("Layout", p.dim(), local_shape.size());

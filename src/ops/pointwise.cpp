@@ -127,12 +127,12 @@ std::uint32_t contributing(const char* function, const Rule& rule,
 
 }  // namespace
 
-DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands) {
+DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = operands.function_or(row.name);
+  const char* const function = name ? name : row.name;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   const Operation operation{function, rule_for(row, operands, types.common), types.result};
-  const auto kernel = [&](Locals x) { return pointwise(op, localized(operands, x)); };
+  const auto kernel = [&](Locals x) { return pointwise(op, localized(operands, x), function); };
   const DTensor* inputs[4] = {};
   int count = 0;
   for (const Operand<DTensor>& operand : operands) {
@@ -143,9 +143,9 @@ DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands) {
   return dispatch(operation, {*inputs[0], *inputs[1], *inputs[2]}, kernel);
 }
 
-void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands) {
+void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = operands.function_or(row.in_place_name);
+  const char* const function = name ? name : row.in_place_name;
   const DTensor& target = *operands[0].tensor;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   check_in_place_dtype(function, target.dtype(), types.result);
@@ -185,7 +185,7 @@ void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands) {
   if (!target.device_mesh().is_member()) return;
   std::vector<Tensor> locals;
   for (const DTensor& input : inputs) locals.push_back(input.to_local());
-  pointwise_in_place(op, localized(operands, locals));
+  pointwise_in_place(op, localized(operands, locals), function);
 }
 
 Tensor to(const char*, const Tensor& a, DType dtype) { return a.to(dtype); }

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "dtensor/comm/communication_scope.hpp"
 #include "dtensor/comm/runtime.hpp"
 #include "dtensor/core/error.hpp"
 #include "dtensor/distributed/factories.hpp"
@@ -18,6 +19,7 @@ using testing::Array;
 using testing::Communication;
 using testing::error_of;
 using testing::evaluate;
+using testing::for_each_index;
 using testing::Numbers;
 using testing::place;
 
@@ -348,6 +350,180 @@ TEST_F(LocalMapTest, WhatOneRankThrowsAllThrow) {
   } else {
     EXPECT_NO_THROW(alone(x));
   }
+}
+
+// What is sharded by several mesh dimensions in another order than the default.
+class LocalMapOrders : public LocalMapTest {
+ protected:
+  ShardOrder other{{0, {1, 0}}};
+  Layout swapped{{7, 5}, square.grid(), {S0, S0}, other};
+  DTensor x = place(a, square, swapped), y = place(b, square, {S0, S0});
+  static Tensor same(const Tensor& t) { return t; }
+  static Tensor minus(const Tensor& s, const Tensor& t) { return s - t; }
+};
+
+TEST_F(LocalMapOrders, ResultsFollowTheOrderOfAnInput) {
+  const std::vector<LocalMapOptions> all{{},
+                                         {.check = false},
+                                         {.out_shapes = {Shape{7, 5}}},
+                                         {.out_shapes = {Shape{7, 5}}, .check = false}};
+  for (const LocalMapOptions& options : all) {
+    const DTensor z = local_map(same, Placements{S0, S0}, {}, options)(x);
+    EXPECT_EQ(z.layout(), swapped);
+    EXPECT_EQ(error_of(z, a), 0);
+  }
+  EXPECT_EQ(error_of(local_map(minus, Placements{Shard(-2), Shard(-2)})(x, x), Array({7, 5})), 0);
+  // Another dimension of the input, and extents that only all ranks know together.
+  const auto transposed = [](const Tensor& t) { return t.transpose(0, 1); };
+  EXPECT_EQ(error_of(transpose(local_map(transposed, Placements{S1, S1})(x), 0, 1), a), 0);
+  const Layout longer({3 * n - 1, 2}, square.grid(), {S0, S0}, other);
+  const auto part = [&](const Tensor&) {
+    return Tensor::full(longer.local_shape(*square.coordinate()), 1, DType::float64);
+  };
+  EXPECT_EQ(local_map(part, Placements{S0, S0})(x).layout(), longer);
+  // Given extents of what the coarser split leaves.
+  const std::int64_t left = 12 / square.size(1);
+  const Placement given = Shard(0, square.size(0) == 2 ? std::vector<std::int64_t>{1, left - 1}
+                                                       : std::vector<std::int64_t>{left});
+  const Array c = numbers.array({12, 2});
+  const Layout uneven_rows({12, 2}, square.grid(), {given, S0}, other);
+  const DTensor z = local_map(same, Placements{given, S0})(place(c, square, uneven_rows));
+  EXPECT_EQ(z.layout(), uneven_rows);
+  EXPECT_EQ(error_of(z, c), 0);
+}
+
+TEST_F(LocalMapOrders, InPlacementsMeanTheDefaultOrder) {
+  const Placements rows{S0, S0};
+  EXPECT_TRUE(
+      has(message_of<LayoutError>([&] { local_map(same, rows, {rows}, {.name = "keep"})(x); }),
+          {"keep", "argument 0", "split by [1, 0]", "default shard order", "redistribute_inputs"}));
+  const DTensor z = local_map(same, rows, {rows}, {.redistribute_inputs = true})(x);
+  EXPECT_EQ(z.layout(), y.layout());
+  EXPECT_EQ(error_of(z, a), 0);
+}
+
+TEST_F(LocalMapOrders, ContradictionsAreErrors) {
+  const Placements rows{S0, S0};
+  EXPECT_TRUE(
+      has(message_of<LayoutError>([&] { local_map(minus, rows, {}, {.name = "less"})(x, y); }),
+          {"less", "argument 1", "result 0", "split by [1, 0]", "in_placements"}));
+  EXPECT_THROW(local_map(minus, rows, {}, {.check = false})(y, x), LayoutError);
+  EXPECT_THROW(local_map(minus, rows, {rows, std::nullopt})(y, x), LayoutError);
+  const DTensor z =
+      local_map(minus, rows, {rows, std::nullopt}, {.redistribute_inputs = true})(x, y);
+  EXPECT_LT(
+      error_of(z, *evaluate({"ij", "ij"}, "ij", {a, b}, [](const auto& v) { return v[0] - v[1]; })),
+      1e-13);
+  // Which part of an order of three mesh dimensions a result is in follows from nothing.
+  const DeviceMesh cube(n % 2 == 0 ? Shape{2, 1, n / 2} : Shape{1, 1, n});
+  const DTensor t = place(a, cube, Layout({7, 5}, cube.grid(), {S0, S0, S0}, {{0, {2, 1, 0}}}));
+  EXPECT_TRUE(has(message_of<LayoutError>([&] {
+                    local_map(same, Placements{S0, R, S0})(t);
+                  }),
+                  {"argument 0", "split by [0, 2]"}));
+  // What is not split by two of them has no order.
+  const auto whole = [](const Tensor& v) { return sum(v); };
+  EXPECT_EQ(local_map(whole, Placements{P, P})(x).shape(), Shape());
+}
+
+// Results that lie in an input's memory keep it when the input is gone.
+TEST_F(LocalMapTest, ViewsOfWhatTheFunctionWasGivenStayAlive) {
+  using Strided = Kokkos::View<double**, Kokkos::LayoutStride, DeviceMemory>;
+  using Complex = Kokkos::View<Kokkos::complex<double>**, Kokkos::LayoutRight, DeviceMemory>;
+  const auto after_reuse = [&](const auto& make) {
+    const auto results = make();
+    std::vector<Tensor> others;  // in what is free
+    for (int i = 0; i < 20; ++i) {
+      for (std::int64_t rows = 0; rows < 8; ++rows) {
+        others.push_back(Tensor::full({rows, 5}, -99, DType::float64));
+      }
+      others.push_back(Tensor::full({7, 10}, -99, DType::float64));
+    }
+    for (const DTensor& t : results) EXPECT_EQ(error_of(t, a), 0);
+    return results;
+  };
+  const Placements rows{S0};
+  const auto same = [](Matrix m) { return m; };
+  after_reuse([&] { return std::vector{local_map(same, rows)(place(a, flat, rows))}; });
+  // Of the input that had to move, and of copies in other strides.
+  after_reuse([&] {
+    return std::vector{
+        local_map(same, rows, {rows}, {.redistribute_inputs = true})(place(a, flat, {S1}))};
+  });
+  const auto columns = [](ConstColumns m) { return m; };
+  after_reuse([&] { return std::vector{local_map(columns, rows)(place(a, flat, rows))}; });
+  const auto of_tensor = [](const Tensor& t) { return std::vector{t.view<double**>()}; };
+  after_reuse(
+      [&] { return local_map(of_tensor, std::vector<Placements>{rows})(place(a, flat, rows)); });
+  // A part of it, whose first element is not the input's.
+  const auto inner = [](Matrix m) {
+    return Strided(Kokkos::subview(m, Kokkos::ALL, std::pair(1, 6)));
+  };
+  Array wider({7, 8});
+  for_each_index(a.shape, [&](const Extents& i) { wider.at({i[0], i[1] + 1}) = a.at(i); });
+  after_reuse([&] { return std::vector{local_map(inner, rows)(place(wider, flat, rows))}; });
+  // The same storage, not a copy: what is written arrives.
+  const DTensor x = place(a, flat, rows);
+  const DTensor y = local_map(inner, rows)(place(wider, flat, rows)), z = local_map(same, rows)(x);
+  if (x.to_local().numel() > 0) {
+    EXPECT_EQ(z.to_local().storage(), x.to_local().storage());
+    EXPECT_EQ(y.to_local().strides()[0], 8);
+  }
+  fill_(z, 3);
+  EXPECT_EQ(error_of(x, Array({7, 5}, 3)), 0);
+  // Of another scalar type.
+  const auto real_parts = [](Complex m) {
+    return Strided(reinterpret_cast<double*>(m.data()),
+                   Kokkos::LayoutStride(m.extent(0), 2 * m.extent(1), m.extent(1), 2));
+  };
+  after_reuse([&] {
+    return std::vector{local_map(real_parts, rows)(to(place(a, flat, rows), DType::complex128))};
+  });
+}
+
+TEST_F(LocalMapTest, ViewsOfMemoryThatNobodyOwnsAreRefused) {
+  std::vector<double> memory(10, 1);
+  const auto foreign = [&](Matrix) {
+    return Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace>(memory.data(), 2, 5);
+  };
+  const DTensor x = place(a, flat, {S0});
+  EXPECT_TRUE(has(message_of<ValueError>(
+                      [&] { local_map(foreign, Placements{S0}, {}, {.name = "foreign"})(x); }),
+                  {"foreign", "result 0", "own"}));
+  const auto nothing = [](Matrix) { return Matrix(); };
+  EXPECT_EQ(local_map(nothing, Placements{R})(x).shape(), (Shape{0, 0}));
+}
+
+TEST_F(LocalMapTest, ErrorsAndEventsCarryTheName) {
+  const DTensor x = place(a, square, {S0, R});
+  const auto same = [](const Tensor& t) { return t; };
+  const auto mapped = [&](const Placements& out, InPlacements in) {
+    return local_map(same, out, std::move(in), {.redistribute_inputs = true, .name = "my_fn"});
+  };
+  const auto named = [](const std::string& text, const std::string& word) {
+    EXPECT_TRUE(has(text, {"my_fn", word}));
+    EXPECT_EQ(text.find("local_map"), std::string::npos) << text;
+    EXPECT_EQ(text.find("Layout:"), std::string::npos) << text;
+  };
+  const Placements kept{S0, R}, columns{S1, R};
+  named(message_of<LayoutError>([&] { mapped(kept, {Placements{S0}})(x); }), "argument 0");
+  named(message_of<IndexError>([&] { mapped(kept, {Placements{Shard(2), R}})(x); }), "argument 0");
+  named(message_of<LayoutError>([&] { mapped({S0}, {})(x); }), "result 0");
+  named(message_of<IndexError>([&] { mapped({R, Shard(2)}, {})(x); }), "result 0");
+  const auto list = [](const Tensor& t) { return std::vector<Tensor>{t}; };
+  named(message_of<LayoutError>(
+            [&] { local_map(list, std::vector<Placements>(2, kept), {}, {.name = "my_fn"})(x); }),
+        "1 tensors");
+  if (square.size(0) == 1) return;
+  {
+    Communication communication;
+    mapped(columns, {columns})(x).to_local();
+    EXPECT_EQ(communication.operation, "my_fn");
+  }
+  const ForbidImplicitCommunication forbidden;
+  named(message_of<LayoutError>([&] { mapped(columns, {columns})(x); }), "input 0");
+  // What the ranks compare about the results moves no data.
+  EXPECT_NO_THROW(mapped(kept, {kept})(x));
 }
 
 TEST_F(LocalMapTest, RanksOutsideOfTheMeshDoNotCall) {

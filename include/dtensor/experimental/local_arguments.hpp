@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file
-/// From local tensors to the parameters of a user's function, `Tensor` or typed `Kokkos::View`, and
-/// back.
+/// From local tensors to the parameters of a user's function, `Tensor` or typed `Kokkos::View`.
 #pragma once
 
 #include <cstddef>
@@ -48,44 +47,33 @@ template <class F>
 struct Parameters<F, std::void_t<decltype(&F::operator())>>
     : MemberParameters<decltype(&F::operator())> {};
 
-/// Tensors that Views were made from, until the function has returned.
-using KeptCopies = std::vector<Tensor>;
+/// The tensors that a function's arguments were made from, in whose memory its results may lie.
+using Lent = std::vector<Tensor>;
 
 /// The elements in the strides that a `Layout` has, in a copy where they are not.
 Tensor row_major(const Tensor& tensor);
 Tensor column_major(const Tensor& tensor);
 
 template <class ViewType>
-ViewType as_view(const Tensor& tensor, KeptCopies& copies) {
+ViewType as_view(const Tensor& tensor, Lent& lent) {
   using Data = typename ViewType::non_const_data_type;
   using Layout = typename ViewType::array_layout;
   using Memory = typename ViewType::memory_space;
+  Tensor shown = tensor;
   if constexpr (std::is_const_v<typename ViewType::value_type>) {
     if constexpr (std::is_same_v<Layout, Kokkos::LayoutRight>) {
-      copies.push_back(row_major(tensor));
+      shown = row_major(tensor);
     } else if constexpr (std::is_same_v<Layout, Kokkos::LayoutLeft>) {
-      copies.push_back(column_major(tensor));
-    } else {
-      copies.push_back(tensor);
+      shown = column_major(tensor);
     }
-    return copies.back().template view<Data, Layout, Memory>();
-  } else {
-    return tensor.view<Data, Layout, Memory>();
   }
+  lent.push_back(shown);
+  return shown.view<Data, Layout, Memory>();
 }
-
-inline Tensor as_tensor(const Tensor& tensor) { return tensor; }
-template <class ViewType>
-requires is_view<ViewType> Tensor as_tensor(const ViewType& view) {
-  return Tensor::from_view(view);
-}
-
-/// Throws `LayoutError` when a function returned another number of tensors than have placements.
-void check_result_count(std::size_t results, std::size_t placements);
 
 template <class Parameter, class Arg, class Input>
 decltype(auto) local_argument(const Arg& arg, const std::vector<Input>& inputs, std::size_t& next,
-                              KeptCopies& copies) {
+                              Lent& lent) {
   if constexpr (!std::is_same_v<Arg, DTensor>) {
     return (arg);
   } else {
@@ -94,8 +82,9 @@ decltype(auto) local_argument(const Arg& arg, const std::vector<Input>& inputs, 
                   "Kokkos::View");
     const Tensor& local = inputs[next++].tensor.to_local();
     if constexpr (is_view<Parameter>) {
-      return as_view<Parameter>(local, copies);
+      return as_view<Parameter>(local, lent);
     } else {
+      lent.push_back(local);
       return (local);
     }
   }
@@ -103,17 +92,17 @@ decltype(auto) local_argument(const Arg& arg, const std::vector<Input>& inputs, 
 
 template <class F, class Input, class... Args, std::size_t... I>
 decltype(auto) apply_local(const F& function, const std::vector<Input>& inputs, std::size_t& next,
-                           KeptCopies& copies, std::index_sequence<I...>, const Args&... args) {
+                           Lent& lent, std::index_sequence<I...>, const Args&... args) {
   using P = Parameters<F>;
   // Braces: arguments are made from left to right.
-  std::tuple<decltype(local_argument<typename P::template type<I>>(args, inputs, next, copies))...>
-      locals{local_argument<typename P::template type<I>>(args, inputs, next, copies)...};
+  std::tuple<decltype(local_argument<typename P::template type<I>>(args, inputs, next, lent))...>
+      locals{local_argument<typename P::template type<I>>(args, inputs, next, lent)...};
   return std::apply(function, std::move(locals));
 }
 template <class F, class Input, class... Args>
-auto apply_local(const F& function, const std::vector<Input>& inputs, std::size_t& next,
-                 KeptCopies& copies, const Args&... args) {
-  return apply_local(function, inputs, next, copies, std::index_sequence_for<Args...>(), args...);
+auto apply_local(const F& function, const std::vector<Input>& inputs, std::size_t& next, Lent& lent,
+                 const Args&... args) {
+  return apply_local(function, inputs, next, lent, std::index_sequence_for<Args...>(), args...);
 }
 
 }  // namespace dtensor::experimental::detail

@@ -16,7 +16,8 @@ namespace dtensor::experimental {
 
 /// How `local_map` works.
 struct LocalMapOptions {
-  /// Move an input whose placements differ from `in_placements`, instead of throwing.
+  /// Move an input whose placements or shard order differ from `in_placements`, instead of
+  /// throwing.
   bool redistribute_inputs = false;
   /// The mesh of all DTensors; that of the first DTensor argument when absent.
   std::optional<DeviceMesh> device_mesh = std::nullopt;
@@ -25,12 +26,12 @@ struct LocalMapOptions {
   /// Let the ranks agree on what the function returned (one small all-reduce), so that what goes
   /// wrong on one rank is thrown on all. Without, a failure stays where it is.
   bool check = true;
-  /// For errors.
+  /// For errors and events.
   std::string name = "local_map";
 };
 
-/// Per argument, the placements that it must have; nullopt for no requirement, and for arguments
-/// that are no DTensors. Empty for no requirement at all.
+/// Per argument, the placements that it must have, in the default shard order; nullopt for no
+/// requirement, and for arguments that are no DTensors. Empty for no requirement at all.
 using InPlacements = std::vector<std::optional<Placements>>;
 
 namespace detail {
@@ -55,9 +56,20 @@ class LocalMapCall {
   /// Runs the function, which adds its results, and makes what it throws everyone's. Then the
   /// global shapes are known. Throws what is wrong with the results.
   void run(FunctionRef<void()> function, const std::vector<MappedInput>& inputs);
+  /// The tensors that the function's arguments are made from.
+  Lent& lent() noexcept { return lent_; }
   void add_result(const Tensor& local, const Placements& placements) {
     results_.push_back({local, placements});
   }
+  template <class ViewType>
+  requires is_view<ViewType>
+  void add_result(const ViewType& view, const Placements& placements) {
+    const Tensor tensor = Tensor::from_view(view);
+    add_result(view.use_count() > 0 ? tensor : on_lent_storage(tensor), placements);
+  }
+  /// Throws `LayoutError` when the function returned another number of tensors than have
+  /// placements.
+  void check_result_count(std::size_t results, std::size_t placements) const;
   /// The next result as a DTensor; undefined on ranks outside of the mesh.
   DTensor take_result();
 
@@ -67,7 +79,13 @@ class LocalMapCall {
     Placements placements;
     std::optional<Layout> layout = std::nullopt;
   };
+  /// What a View without an owner shows, on the storage of the lent tensor that it lies in, which
+  /// is kept alive so.
+  Tensor on_lent_storage(const Tensor& view) const;
   std::string describe_results() const;
+  /// In which order mesh dimensions split a result's dimensions, from how they split the inputs.
+  ShardOrder order_of(const Result& result, std::size_t index,
+                      const std::vector<MappedInput>& inputs) const;
   Layout guess_layout(const Result& result, std::size_t index,
                       const std::vector<MappedInput>& inputs) const;
   void check_results(const std::vector<MappedInput>& inputs);
@@ -76,6 +94,7 @@ class LocalMapCall {
   const LocalMapOptions& options_;
   const InPlacements& in_placements_;
   std::optional<DeviceMesh> mesh_;
+  Lent lent_;
   std::vector<Result> results_;
   std::size_t taken_ = 0;
 };
@@ -98,7 +117,7 @@ struct Mapped<Placements, Value> {
                 "only a Tensor or a Kokkos::View becomes a DTensor: give std::nullopt instead");
   using type = DTensor;
   static void add(LocalMapCall& call, const Value& value, const Placements& placements) {
-    call.add_result(as_tensor(value), placements);
+    call.add_result(value, placements);
   }
   static DTensor take(LocalMapCall& call, std::optional<Value>&, const Placements&) {
     return call.take_result();
@@ -109,7 +128,7 @@ struct Mapped<std::vector<Placements>, std::vector<Value>> {
   using type = std::vector<DTensor>;
   static void add(LocalMapCall& call, const std::vector<Value>& values,
                   const std::vector<Placements>& placements) {
-    check_result_count(values.size(), placements.size());
+    call.check_result_count(values.size(), placements.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       Mapped<Placements, Value>::add(call, values[i], placements[i]);
     }
@@ -180,10 +199,9 @@ class LocalMap {
     (collect(args), ...);
     call.prepare({std::is_same_v<Args, DTensor>...}, inputs);
 
-    detail::KeptCopies copies;
     const auto apply = [&] {
       std::size_t next = 0;
-      return detail::apply_local(function_, inputs, next, copies, args...);
+      return detail::apply_local(function_, inputs, next, call.lent(), args...);
     };
     using Value = decltype(apply());
     if constexpr (std::is_void_v<Value>) {
@@ -220,11 +238,18 @@ class LocalMap {
 /// const elements of another layout than the tensor has is made from a copy; one to non-const
 /// elements throws `ValueError` then, and `TypeError` for another scalar type, rank or memory.
 ///
+/// A result may share memory with what the function was given: the DTensor keeps that memory, also
+/// where the function returns it as a View. A View of any other memory has to own it (else
+/// `ValueError`: nobody knows how long it lives). A View that stays one (`std::nullopt`) is passed
+/// on as it is; one of what the function was given is not valid beyond the input's life, and one of
+/// a copy not beyond the call.
+///
 /// \param out_placements  for the result of the function: `Placements` for a `Tensor` or a View
 ///                        that becomes a DTensor, `std::nullopt` for a value that stays what it
 ///                        is; `std::tuple` of those for a tuple or pair, `std::vector<Placements>`
 ///                        for a vector, `std::tuple<>()` for no result
-/// \param in_placements   what the arguments must have; an argument that has something else is
+/// \param in_placements   what the arguments must have, in the default shard order as in
+///                        `DTensor::redistribute`; an argument that has something else is
 ///                        redistributed if `options` says so, else a `LayoutError` names the
 ///                        argument, what it has and what is wanted
 ///
@@ -233,6 +258,11 @@ class LocalMap {
 /// different meshes, `StateError` when there are none and no mesh is given or in scope; and, unless
 /// `options.check` is off, what the function throws on any rank, and `LayoutError` naming the
 /// result when its local shapes are not those that the placements give each rank.
+///
+/// The shard order of a result: mesh dimensions that split one of its dimensions do so in the order
+/// in which just they split a dimension of an input, in the default order without such an input.
+/// `LayoutError` where any two of them split an input in another order, because values would change
+/// places; `in_placements` with `redistribute_inputs` brings that input to the default order.
 ///
 /// The global shape of a result: a sharded dimension whose local extent is that of an input
 /// dimension which the same mesh dimensions split alike has that one's global extent; others are

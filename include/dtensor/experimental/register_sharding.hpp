@@ -90,8 +90,13 @@ class [[nodiscard]] ShardingRegistration {
 /// - a Partial(sum), (product) or (bxor) result of replicated inputs, which would count W times.
 /// Whether the kernel really computes that is the program's word.
 ///
-/// Throws `ValueError` for an empty name or function, and for a name that has a registration.
-/// Local: every rank makes the same registrations.
+/// Of the library's operators those count that a rule decides on; docs/extending.md lists them.
+/// Operators that are made of several steps ask for each of them, and those that are made of other
+/// operators (`mse_loss`) follow these.
+///
+/// Throws `ValueError` for an empty name or function, for a name that has a registration, and for
+/// an operator of the library that would not ask for one ("transpose", "sort", everything in
+/// place). Local: every rank makes the same registrations.
 ShardingRegistration register_sharding(const std::string& operator_name, ShardingFunction function);
 
 }  // namespace dtensor::experimental

@@ -78,7 +78,7 @@ class Layout {
   /// split them, or the sum of given extents. Throws `IndexError` for a shard dimension out of
   /// range, `ValueError` for an extent beyond 64 bits.
   static Shape infer_global_shape(const Shape& local_shape, const ProcessGrid& grid,
-                                  const Placements& placements);
+                                  const Placements& placements, const ShardOrder& order = {});
 
  private:
   struct Impl {

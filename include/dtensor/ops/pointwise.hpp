@@ -29,8 +29,9 @@
 namespace dtensor {
 
 namespace detail {
-DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands);
-void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands);
+DTensor pointwise(PointwiseOp op, const Operands<DTensor>& operands, const char* name = nullptr);
+void pointwise_in_place(PointwiseOp op, const Operands<DTensor>& operands,
+                        const char* name = nullptr);
 
 Tensor to(const char* function, const Tensor& a, DType dtype);
 DTensor to(const char* function, const DTensor& a, DType dtype);
@@ -44,10 +45,9 @@ template <class T>
 std::pair<PointwiseOp, Operands<T>> clamp_operands(const char* function, const T& a,
                                                    const std::optional<Scalar>& min,
                                                    const std::optional<Scalar>& max) {
-  using List = Operands<T>;
-  if (min && max) return {PointwiseOp::clamp, List{a, *min, *max}};
-  if (min) return {PointwiseOp::maximum, List(function, {a, *min})};
-  if (max) return {PointwiseOp::minimum, List(function, {a, *max})};
+  if (min && max) return {PointwiseOp::clamp, {a, *min, *max}};
+  if (min) return {PointwiseOp::maximum, {a, *min}};
+  if (max) return {PointwiseOp::minimum, {a, *max}};
   throw ValueError(function, "no bound", "a lower bound, an upper bound or both");
 }
 }  // namespace detail
@@ -240,7 +240,7 @@ template <AnyTensor T>
 T clamp(const T& a, const std::optional<Scalar>& min,
         const std::optional<Scalar>& max = std::nullopt) {
   const auto [op, operands] = detail::clamp_operands("clamp", a, min, max);
-  return detail::pointwise(op, operands);
+  return detail::pointwise(op, operands, "clamp");
 }
 template <AnyTensor T>
 T clamp(const T& a, const T& min, const T& max) {
@@ -250,7 +250,7 @@ template <AnyTensor T>
 T clamp_(const T& a, const std::optional<Scalar>& min,
          const std::optional<Scalar>& max = std::nullopt) {
   const auto [op, operands] = detail::clamp_operands("clamp_", a, min, max);
-  detail::pointwise_in_place(op, operands);
+  detail::pointwise_in_place(op, operands, "clamp_");
   return a;
 }
 template <AnyTensor T>

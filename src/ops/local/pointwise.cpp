@@ -144,9 +144,9 @@ void run(PointwiseOp op, const Tensor& out, const Operands<Tensor>& operands, DT
 
 }  // namespace
 
-Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = operands.function_or(row.name);
+  const char* const function = name ? name : row.name;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   const DeviceKind device = common_device(function, operands);
   Tensor out = Tensor::empty(broadcast_shape(function, operands), types.result, device);
@@ -154,9 +154,9 @@ Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands) {
   return out;
 }
 
-void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands) {
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands, const char* name) {
   const PointwiseRow& row = pointwise_row(op);
-  const char* const function = operands.function_or(row.in_place_name);
+  const char* const function = name ? name : row.in_place_name;
   const Tensor& out = *operands[0].tensor;
   const PointwiseTypes types = pointwise_types(row, function, operands);
   check_in_place_dtype(function, out.dtype(), types.result);

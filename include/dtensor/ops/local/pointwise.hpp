@@ -28,12 +28,9 @@ template <class T>
 class Operands {
  public:
   Operands() = default;
-  Operands(std::initializer_list<Operand<T>> list) : Operands(nullptr, list) {}
-  /// \param function  the operator, for errors and events; null for its name in the table
-  Operands(const char* function, std::initializer_list<Operand<T>> list) : function_(function) {
+  Operands(std::initializer_list<Operand<T>> list) {
     for (const Operand<T>& operand : list) push_back(operand);
   }
-  const char* function_or(const char* name) const noexcept { return function_ ? function_ : name; }
   void push_back(const Operand<T>& operand) { at_[static_cast<std::size_t>(size_++)] = operand; }
   int size() const noexcept { return size_; }
   const Operand<T>* begin() const noexcept { return at_.data(); }
@@ -43,16 +40,17 @@ class Operands {
  private:
   std::array<Operand<T>, 4> at_;
   int size_ = 0;
-  const char* function_ = nullptr;
 };
 
 /// Applies an operator. The result is row-major. Throws `TypeError` for a scalar type that the
 /// operator does not take and for tensors in different memory, `ValueError` for shapes that do not
 /// fit and for an integer that its tensor's type cannot hold. Local.
-Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands);
+/// \param name  the operator that the program called; that of `op` when null
+Tensor pointwise(PointwiseOp op, const Operands<Tensor>& operands, const char* name = nullptr);
 
 /// The same into the first operand. Throws `TypeError` too when the result has another scalar type,
 /// `ValueError` when it has another shape or when elements of the first operand share memory.
-void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands);
+void pointwise_in_place(PointwiseOp op, const Operands<Tensor>& operands,
+                        const char* name = nullptr);
 
 }  // namespace dtensor::detail
