@@ -119,9 +119,9 @@ T mean_square(const T& a, const T& target, LossReduction reduction) {
   }
   constexpr const char* name = "mse_loss";
   const DType type = fractional_dtype(promoted_dtype(a.dtype(), target.dtype()));
-  const T difference =
-      pointwise(PointwiseOp::sub, Operands<T>(name, {to(name, a, type), to(name, target, type)}));
-  const T square = pointwise(PointwiseOp::mul, Operands<T>(name, {difference, difference}));
+  const T x = to(name, a, type), y = to(name, target, type);
+  const T difference = pointwise(PointwiseOp::sub, {x, y}, name);
+  const T square = pointwise(PointwiseOp::mul, {difference, difference}, name);
   if (reduction == LossReduction::none) return square;
   const DimSet all = Dims(all_dims).of(name, square.dim());
   return reduction == LossReduction::sum ? sum(name, square, all, false)
