@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <tuple>
 
@@ -13,8 +14,8 @@ namespace dtensor {
 
 namespace {
 
-// More combinations than this are cut down to those that keep some input's placement.
-constexpr std::size_t max_combinations = 20000;
+// Of more combinations than this, those are tried that change the fewest placements.
+constexpr std::size_t max_combinations = 4096;
 
 // Mesh dimensions, coarsest first.
 using Split = std::vector<int>;
@@ -160,13 +161,15 @@ class Search {
       combinations = std::min(combinations, max_combinations + 1);
     }
     if (combinations <= max_combinations) return;
-    const int all = static_cast<int>(inputs_.size());
+    const auto each = static_cast<std::size_t>(
+        std::pow(static_cast<double>(max_combinations), 1.0 / grid_->dim()));
     for (int m = 0; m < grid_->dim(); ++m) {
       auto& list = choices_[static_cast<std::size_t>(m)];
       // The first one replicates everything, which is always possible.
-      list.erase(std::remove_if(list.begin() + 1, list.end(),
-                                [&](const Choice& s) { return changes(s, m) == all; }),
-                 list.end());
+      std::stable_sort(list.begin() + 1, list.end(), [&](const Choice& a, const Choice& b) {
+        return changes(a, m) < changes(b, m);
+      });
+      list.resize(std::min(std::max<std::size_t>(each, 2), list.size()), list.front());
     }
   }
 
