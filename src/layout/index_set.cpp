@@ -57,11 +57,23 @@ IndexSet IndexSet::split(const Placement& placement, std::int64_t part, std::int
   };
   IndexSet result;
   const std::int64_t pieces = std::min(placement.split_factor(), std::max<std::int64_t>(size_, 1));
+  // The pieces are in order: each is looked for from where the last one was found.
+  auto at = intervals_.begin();
+  std::int64_t position = 0;
   for (std::int64_t k = 0; k < pieces; ++k) {
     const Interval piece = chunk(size_, k, placement.split_factor());
     const Interval own = chunk(piece.length(), part, parts);
-    const IndexSet indices = slice(piece.begin + own.begin, piece.begin + own.end);
-    for (const Interval& i : indices.intervals()) result.append(i);
+    const std::int64_t begin = piece.begin + own.begin, end = piece.begin + own.end;
+    while (at != intervals_.end() && position + at->length() <= begin) {
+      position += at->length();
+      ++at;
+    }
+    std::int64_t p = position;
+    for (auto i = at; i != intervals_.end() && p < end; ++i) {
+      result.append({i->begin + std::max<std::int64_t>(begin - p, 0),
+                     i->begin + std::min(end - p, i->length())});
+      p += i->length();
+    }
   }
   return result;
 }

@@ -28,27 +28,51 @@ void check_integer(const char* function, DType dtype) {
 
 Tensor as_index(const Tensor& index) { return index.to(DType::int64).contiguous(); }
 
+// What indices count: `extent` of something, or any number of it.
+struct Counted {
+  std::optional<std::int64_t> extent;
+  FunctionRef<std::string()> name;
+};
+
 void check_range(const char* function, const std::pair<std::int64_t, std::int64_t>& range,
-                 std::int64_t extent, const char* of) {
-  if (range.first > range.second || (range.first >= 0 && range.second < extent)) return;
-  throw IndexError(function, fmt::format("index {}", range.first < 0 ? range.first : range.second),
-                   extent == 0 ? fmt::format("no index: {} is empty", of)
-                               : fmt::format("an index from 0 to {}, of {}", extent - 1, of));
+                 const Counted& counted) {
+  const auto& extent = counted.extent;
+  if (range.first > range.second || (range.first >= 0 && (!extent || range.second < *extent))) {
+    return;
+  }
+  std::string expected = "an index of 0 or more";
+  if (extent)
+    expected = *extent == 0 ? "no indices" : fmt::format("an index from 0 to {}", *extent - 1);
+  throw IndexError(
+      function,
+      fmt::format("index {} for {}", range.first < 0 ? range.first : range.second, counted.name()),
+      expected);
 }
 
 // What one rank of the mesh finds in its indices is thrown on all of them.
-void check_range(const char* function, const DTensor& index, std::int64_t extent, const char* of) {
+void check_range(const char* function, const DTensor& index, const Counted& counted) {
   const DeviceMesh& mesh = index.device_mesh();
   if (!mesh.is_member()) return;
-  const auto check = [&] {
-    check_range(function, range_of(as_index(index.to_local())), extent, of);
-  };
+  const auto check = [&] { check_range(function, range_of(as_index(index.to_local())), counted); };
   const auto& placements = index.placements();
   const bool everywhere = std::all_of(placements.begin(), placements.end(),
                                       [](const Placement& p) { return p.is_replicate(); });
   if (everywhere) return check();
   index.to_local();  // not inside: ranks must not disagree while a redistribution is waited for
   all_or_none(*mesh.communicator(), function, check);
+}
+
+void check_range(const char* function, const Tensor& index, const Counted& counted) {
+  check_range(function, range_of(index), counted);
+}
+
+// Checks indices of a dimension.
+template <class T>
+void check_indices(const char* function, const T& index, const T& of, int dim) {
+  check_range(function, index, {of.shape()[dim], [&] {
+                                  return fmt::format("dimension {} of a tensor of shape {}", dim,
+                                                     to_string(of.shape()));
+                                }});
 }
 
 void check_mesh(const char* function, const DTensor& a, const DTensor& b) {
@@ -209,12 +233,10 @@ void check_index_1d(const char* function, const Shape& shape) {
                    "one dimension of indices");
 }
 
-const char* const the_dimension = "the dimension";
-
 Tensor index_selected(const Tensor& a, int dim, const Tensor& index) {
   check_same_memory("index_select", a, index);
   const Tensor where = as_index(index);
-  check_range("index_select", range_of(where), a.shape()[dim], the_dimension);
+  check_indices("index_select", where, a, dim);
   return select_indices(a, dim, where);
 }
 
@@ -222,7 +244,7 @@ DTensor index_selected(const DTensor& a, int dim, const DTensor& index) {
   check_mesh("index_select", a, index);
   const bool across = ranks_along(a.layout(), dim) > 1;
   const DTensor where = across ? replicated("index_select", index) : reduced("index_select", index);
-  check_range("index_select", where, a.shape()[dim], the_dimension);
+  check_indices("index_select", where, a, dim);
   if (across) return select_across_ranks(a, dim, where);
   return dispatch({"index_select", rule_around(a.dim(), dim, index_select_rule), a.dtype()},
                   {a, where}, [&](Locals x) { return select_indices(x[0], dim, as_index(x[1])); });
@@ -254,7 +276,7 @@ T cut_to(const char* function, const T& a, const Shape& shape, int but) {
 Tensor gathered(const Tensor& a, int dim, const Tensor& index) {
   check_same_memory("gather", a, index);
   const Tensor where = as_index(index);
-  check_range("gather", range_of(where), a.shape()[dim], the_dimension);
+  check_indices("gather", where, a, dim);
   return gather_held(cut_to("gather", a, index.shape(), dim), dim, where,
                      IndexSet(0, a.shape()[dim]));
 }
@@ -262,7 +284,7 @@ Tensor gathered(const Tensor& a, int dim, const Tensor& index) {
 DTensor gathered(const DTensor& a, int dim, const DTensor& index) {
   check_mesh("gather", a, index);
   const DTensor where = reduced("gather", index);
-  check_range("gather", where, a.shape()[dim], the_dimension);
+  check_indices("gather", where, a, dim);
   const std::int64_t extent = a.shape()[dim];
   DTensor part = cut_to("gather", a, index.shape(), dim);
   if (is_spread(where, part.layout(), dim)) {
@@ -312,7 +334,7 @@ Tensor scatter_added(const Tensor& a, int dim, const Tensor& index, const Tensor
   check_same_memory("scatter_add", a, index);
   check_same_memory("scatter_add", a, src);
   const Tensor where = as_index(index);
-  check_range("scatter_add", range_of(where), a.shape()[dim], the_dimension);
+  check_indices("scatter_add", where, a, dim);
   const Tensor result = a.clone();
   add_held(cut_to("scatter_add", result, index.shape(), dim), dim, where,
            cut_to("scatter_add", src, index.shape(), -1), IndexSet(0, a.shape()[dim]));
@@ -391,7 +413,7 @@ DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTe
   check_mesh("scatter_add", a, index);
   check_mesh("scatter_add", a, src);
   const DTensor where = reduced("scatter_add", index);
-  check_range("scatter_add", where, a.shape()[dim], the_dimension);
+  check_indices("scatter_add", where, a, dim);
   bool alike = src.shape() == where.shape() && ranks_along(a.layout(), dim) == 1;
   for (int d = 0; d < a.dim(); ++d) alike = alike && (d == dim || where.shape()[d] == a.shape()[d]);
   if (!alike) return add_at(a, dim, where, src);
@@ -421,22 +443,36 @@ void check_classes(std::int64_t classes) {
                    "0 or more, or -1 for as many as the largest index needs");
 }
 
+template <class T>
+void check_hot(const T& where, std::int64_t classes) {
+  const auto name = [&] {
+    return classes < 0 ? std::string("as many classes as needed")
+                       : fmt::format("{} classes", classes);
+  };
+  check_range("one_hot", where, {classes < 0 ? std::nullopt : std::optional(classes), name});
+}
+
+// The shape of the result, whose number of classes may have to follow from the largest index.
+Shape hot_shape(const Shape& index, std::int64_t classes, FunctionRef<std::int64_t()> largest) {
+  check_rank("one_hot", static_cast<std::size_t>(index.size()) + 1);
+  Shape shape = index;
+  shape.push_back(classes >= 0 ? classes : std::min(largest(), INT64_MAX - 1) + 1);
+  checked_element_count("one_hot", shape);
+  return shape;
+}
+
 Tensor with_classes(const Tensor& index, std::int64_t classes) {
   const Tensor where = as_index(index);
-  const auto range = range_of(where);
-  const std::int64_t count = classes >= 0 ? classes : range.second + 1;
-  check_range("one_hot", range, count, "the classes");
-  return make_one_hot(where, count);
+  check_hot(where, classes);
+  const Shape shape = hot_shape(index.shape(), classes, [&] { return range_of(where).second; });
+  return make_one_hot(where, shape[index.dim()]);
 }
 
 DTensor with_classes(const DTensor& index, std::int64_t classes) {
+  const DeviceMesh& mesh = index.device_mesh();
   const DTensor where = reduced("one_hot", index);
-  std::int64_t count = classes;
-  if (classes >= 0) {
-    check_range("one_hot", where, classes, "the classes");
-  } else {
-    check_range("one_hot", where, INT64_MAX, "the classes");
-    const DeviceMesh& mesh = index.device_mesh();
+  check_hot(where, classes);
+  const Shape shape = hot_shape(where.shape(), classes, [&] {
     if (!mesh.is_member()) {
       throw StateError("one_hot", "a rank outside of the mesh, which does not know the indices",
                        "the number of classes");
@@ -445,13 +481,11 @@ DTensor with_classes(const DTensor& index, std::int64_t classes) {
     const Placements each(static_cast<std::size_t>(mesh.dim()), Partial(ReduceOp::max));
     const DTensor maxima(mesh, Layout({}, mesh.grid(), each),
                          Tensor::full({}, largest, DType::int64, mesh.device()));
-    count = replicated("one_hot", maxima).to_local().item<std::int64_t>() + 1;
-  }
-  Shape shape = where.shape();
-  shape.push_back(count);
+    return replicated("one_hot", maxima).to_local().item<std::int64_t>();
+  });
   const Layout to(shape, where.layout().grid(), where.placements(), where.layout().shard_order());
   return assemble(where, to, DType::int64,
-                  [&] { return make_one_hot(as_index(where.to_local()), count); });
+                  [&] { return make_one_hot(as_index(where.to_local()), shape[where.dim()]); });
 }
 
 }  // namespace
@@ -488,11 +522,7 @@ T masked_fill(const T& a, const T& mask, const Scalar& value) {
     throw TypeError("masked_fill", fmt::format("a mask of type {}", to_string(mask.dtype())),
                     "bool");
   }
-  if (common_dtype("masked_fill", a.dtype(), value) != a.dtype()) {
-    throw TypeError("masked_fill", fmt::format("{} in {}", to_string(value), to_string(a.dtype())),
-                    "a number of the kind of the tensor's type");
-  }
-  return detail::masked(a, mask, value);
+  return detail::masked(a, mask, detail::as_element("masked_fill", a.dtype(), value));
 }
 
 template <AnyTensor T>

@@ -13,6 +13,43 @@
 
 namespace dtensor {
 
+namespace detail {
+
+void check_rank(const char* function, std::size_t dims) {
+  if (dims <= static_cast<std::size_t>(max_rank)) return;
+  throw ValueError(function, fmt::format("{} dimensions", dims),
+                   fmt::format("at most {}", max_rank));
+}
+
+Scalar as_element(const char* function, DType dtype, const Scalar& value) {
+  const bool integer = value.kind() == Scalar::Kind::integer;
+  if (dtype == DType::boolean && integer) {
+    const auto number = value.to<std::int64_t>();
+    if (number == 0 || number == 1) return number == 1;
+  }
+  if (common_dtype(function, dtype, value) == dtype) return value;
+  throw TypeError(function,
+                  fmt::format("{} for a tensor of {}", to_string(value), to_string(dtype)),
+                  dtype == DType::boolean ? "false, true, 0 or 1"
+                                          : "a number of the kind of the tensor's type");
+}
+
+}  // namespace detail
+
+ShapeArgument::ShapeArgument(const Shape& shape)
+    : extents_(shape), size_(static_cast<std::size_t>(shape.size())) {}
+ShapeArgument::ShapeArgument(std::initializer_list<std::int64_t> extents) : size_(extents.size()) {
+  if (size_ <= static_cast<std::size_t>(max_rank)) extents_ = extents;
+}
+ShapeArgument::ShapeArgument(const std::vector<std::int64_t>& extents) : size_(extents.size()) {
+  if (size_ <= static_cast<std::size_t>(max_rank)) extents_ = extents;
+}
+
+const Shape& ShapeArgument::of(const char* function) const {
+  detail::check_rank(function, size_);
+  return extents_;
+}
+
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -140,6 +177,53 @@ int check_list(const char* function, const std::vector<T>& tensors, std::int64_t
   return d;
 }
 
+// Checks the size of tensors one after the other along `dim`.
+template <class T>
+void check_sum(const char* function, const std::vector<T>& tensors, int dim) {
+  Shape shape = tensors.front().shape();
+  shape[dim] = 0;
+  for (const T& t : tensors) {
+    shape[dim] += t.shape()[dim];
+    checked_element_count(function, shape);
+  }
+}
+
+// `result`, in memory of its own where it is all or a part of the operator's input.
+Tensor separated(const Tensor& result, const Tensor& a) {
+  return result.storage() == a.storage() ? result.clone() : result;
+}
+DTensor separated(const DTensor& result, const DTensor& a) {
+  if (!a.device_mesh().is_member() || result.to_local().storage() != a.to_local().storage()) {
+    return result;
+  }
+  return detail::assemble(result, result.layout(), result.dtype(),
+                          [&] { return result.to_local().clone(); });
+}
+
+// A tensor of a shape without elements, placed as `a` is. The empty dimension comes first, so that
+// nothing is made or moved for the others.
+template <class T>
+T without_elements(const char* function, const T& a, const Shape& shape) {
+  int empty = 0;
+  while (shape[empty] != 0) ++empty;
+  T result = detail::rearranged(function, a, empty, 0, {});
+  for (int d = 0; d < shape.size(); ++d) {
+    if (d != empty) result = detail::rearranged(function, result, d, shape[d], {});
+  }
+  return result;
+}
+
+template <class T>
+T with_new_dim(const char* function, const T& a, int at) {
+  detail::check_rank(function, static_cast<std::size_t>(a.dim()) + 1);
+  Shape shape;
+  for (int d = 0; d <= a.dim(); ++d) {
+    if (d == at) shape.push_back(1);
+    if (d < a.dim()) shape.push_back(a.shape()[d]);
+  }
+  return detail::reshaped(function, a, shape, true);
+}
+
 template <class T>
 T rolled(const char* function, const T& a, int dim, std::int64_t shift) {
   const std::int64_t n = a.shape()[dim];
@@ -151,24 +235,25 @@ T rolled(const char* function, const T& a, int dim, std::int64_t shift) {
 }  // namespace
 
 template <AnyTensor T>
-T view(const T& a, const Shape& shape) {
-  return viewed("view", a, shape, false);
+T view(const T& a, const ShapeArgument& shape) {
+  return viewed("view", a, shape.of("view"), false);
 }
 
 template <AnyTensor T>
-T reshape(const T& a, const Shape& shape) {
-  return viewed("reshape", a, shape, true);
+T reshape(const T& a, const ShapeArgument& shape) {
+  return viewed("reshape", a, shape.of("reshape"), true);
 }
 
 template <AnyTensor T>
 T flatten(const T& a, std::int64_t start, std::int64_t end) {
-  if (a.dim() == 0) return viewed("flatten", a, {1}, true);
-  const int begin = normalize_dim("flatten", start, a.dim());
-  const int last = normalize_dim("flatten", end, a.dim());
+  const int rank = std::max(a.dim(), 1);
+  const int begin = normalize_dim("flatten", start, rank);
+  const int last = normalize_dim("flatten", end, rank);
   if (last < begin) {
     throw ValueError("flatten", fmt::format("dimensions {} to {}", start, end),
                      "a first dimension that is not behind the last one");
   }
+  if (a.dim() == 0) return viewed("flatten", a, {1}, true);
   Shape shape;
   for (int d = 0; d < a.dim(); ++d) {
     if (d > begin && d <= last) {
@@ -181,11 +266,12 @@ T flatten(const T& a, std::int64_t start, std::int64_t end) {
 }
 
 template <AnyTensor T>
-T unflatten(const T& a, std::int64_t dim, const Shape& sizes) {
+T unflatten(const T& a, std::int64_t dim, const ShapeArgument& sizes) {
   const int at = normalize_dim("unflatten", dim, a.dim());
   const Shape extents =
-      inferred("unflatten", sizes, a.shape()[at],
+      inferred("unflatten", sizes.of("unflatten"), a.shape()[at],
                fmt::format("dimension {} of a tensor of shape {}", at, to_string(a.shape())));
+  detail::check_rank("unflatten", static_cast<std::size_t>(a.dim() - 1 + extents.size()));
   Shape shape;
   for (int d = 0; d < a.dim(); ++d) {
     if (d != at) {
@@ -194,6 +280,7 @@ T unflatten(const T& a, std::int64_t dim, const Shape& sizes) {
       for (std::int64_t e : extents) shape.push_back(e);
     }
   }
+  checked_element_count("unflatten", shape);
   return detail::reshaped("unflatten", a, shape, false);
 }
 
@@ -249,17 +336,12 @@ T squeeze(const T& a, std::int64_t dim) {
 
 template <AnyTensor T>
 T unsqueeze(const T& a, std::int64_t dim) {
-  const int at = normalize_dim("unsqueeze", dim, a.dim() + 1);
-  Shape shape;
-  for (int d = 0; d <= a.dim(); ++d) {
-    if (d == at) shape.push_back(1);
-    if (d < a.dim()) shape.push_back(a.shape()[d]);
-  }
-  return detail::reshaped("unsqueeze", a, shape, true);
+  return with_new_dim("unsqueeze", a, normalize_dim("unsqueeze", dim, a.dim() + 1));
 }
 
 template <AnyTensor T>
-T expand(const T& a, const Shape& shape) {
+T expand(const T& a, const ShapeArgument& argument) {
+  const Shape& shape = argument.of("expand");
   const int added = shape.size() - a.dim();
   Shape target = shape;
   bool fits = added >= 0;
@@ -274,6 +356,7 @@ T expand(const T& a, const Shape& shape) {
         fmt::format("shape {} for a tensor of shape {}", to_string(shape), to_string(a.shape())),
         "its extents, or -1, aligned from the last dimension; others where it has 1");
   }
+  checked_element_count("expand", target);
   return detail::expanded("expand", a, target);
 }
 
@@ -300,7 +383,9 @@ T slice(const T& a, std::int64_t dim, std::int64_t start, std::int64_t end, std:
     return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
   };
   const std::int64_t begin = inside(start), count = std::max<std::int64_t>(inside(end) - begin, 0);
-  return detail::sliced("slice", a, d, begin, step, count / step + (count % step != 0));
+  // Between less than two indices there is no step, however large.
+  const std::int64_t length = count / step + (count % step != 0);
+  return detail::sliced("slice", a, d, begin, length < 2 ? 1 : step, length);
 }
 
 template <AnyTensor T>
@@ -310,7 +395,8 @@ T select(const T& a, std::int64_t dim, std::int64_t index) {
   const std::int64_t i = index < 0 ? index + n : index;
   if (i < 0 || i >= n) {
     throw IndexError("select", fmt::format("index {} of dimension {} with extent {}", index, d, n),
-                     fmt::format("an index from {} to {}", -n, n - 1));
+                     n == 0 ? std::string("a dimension that is not empty")
+                            : fmt::format("an index from {} to {}", -n, n - 1));
   }
   return without_dims("select", narrowed("select", a, d, i, 1), {d});
 }
@@ -357,29 +443,43 @@ T repeat(const T& a, const Numbers& times) {
                                  "them",
                                  a.dim()));
   }
+  detail::check_rank("repeat", times.size());
   Shape shape = Extents::filled(added, 1);
   for (std::int64_t e : a.shape()) shape.push_back(e);
   Shape result = shape;
-  for (int d = 0; d < shape.size(); ++d) result[d] *= times[static_cast<std::size_t>(d)];
-  checked_element_count("repeat", result);
+  bool fits = true;
+  for (int d = 0; d < shape.size(); ++d) {
+    fits =
+        !__builtin_mul_overflow(shape[d], times[static_cast<std::size_t>(d)], &result[d]) && fits;
+  }
+  if (!fits) {
+    throw ValueError(
+        "repeat",
+        fmt::format("numbers {} for a tensor of shape {}", text(times), to_string(a.shape())),
+        "a size in bytes below 2^63");
+  }
   T out = detail::reshaped("repeat", a, shape, true);
+  if (checked_element_count("repeat", result) == 0) return without_elements("repeat", out, result);
   for (int d = 0; d < shape.size(); ++d) {
     const std::int64_t t = times[static_cast<std::size_t>(d)];
     if (t != 1) out = detail::repeated_along("repeat", out, d, t);
   }
-  return out;
+  return separated(out, a);
 }
 
 template <AnyTensor T>
 T cat(const std::vector<T>& tensors, std::int64_t dim) {
-  return detail::concatenated("cat", tensors, check_list("cat", tensors, dim, false));
+  const int d = check_list("cat", tensors, dim, false);
+  check_sum("cat", tensors, d);
+  return detail::concatenated("cat", tensors, d);
 }
 
 template <AnyTensor T>
 T stack(const std::vector<T>& tensors, std::int64_t dim) {
   const int d = check_list("stack", tensors, dim, true);
   std::vector<T> list;
-  for (const T& t : tensors) list.push_back(unsqueeze(t, d));
+  for (const T& t : tensors) list.push_back(with_new_dim("stack", t, d));
+  check_sum("stack", list, d);
   return detail::concatenated("stack", list, d);
 }
 
@@ -391,71 +491,71 @@ T flip(const T& a, const Numbers& dims) {
     const std::int64_t n = a.shape()[d];
     result = detail::rearranged("flip", result, d, n, {{0, n - 1, n, -1}});
   }
-  return result;
+  return separated(result, a);
 }
 
 template <AnyTensor T>
 T roll(const T& a, const Numbers& shifts, const Numbers& dims) {
   if (dims.empty() && shifts.size() == 1) {
     const T flat = detail::reshaped("roll", a, {a.numel()}, true);
-    return detail::reshaped("roll", rolled("roll", flat, 0, shifts[0]), a.shape(), true);
+    return separated(detail::reshaped("roll", rolled("roll", flat, 0, shifts[0]), a.shape(), true),
+                     a);
   }
   check_same_count("roll", "shifts and dimensions", shifts, dims);
   T result = a;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     result = rolled("roll", result, normalize_dim("roll", dims[i], a.dim()), shifts[i]);
   }
-  return result;
+  return separated(result, a);
 }
 
 template <AnyTensor T>
 T pad(const T& a, const Numbers& pads, const Scalar& value) {
   Shape shape = a.shape();
-  bool fits = pads.size() % 2 == 0 && static_cast<int>(pads.size() / 2) <= a.dim();
+  // Beyond these no size fits, within them no sum overflows.
+  constexpr std::int64_t most = INT64_MAX / 4;
+  bool fits = pads.size() % 2 == 0 && static_cast<int>(pads.size() / 2) <= a.dim() &&
+              std::all_of(pads.begin(), pads.end(), [](auto n) { return n >= -most && n <= most; });
   for (std::size_t i = 0; fits && i < pads.size(); i += 2) {
     std::int64_t& extent = shape[a.dim() - 1 - static_cast<int>(i / 2)];
     // Not cutting off more than there is.
-    const bool leaves =
+    fits =
         std::min<std::int64_t>(pads[i], 0) + std::min<std::int64_t>(pads[i + 1], 0) + extent >= 0;
     extent += pads[i] + pads[i + 1];
-    fits = leaves && extent >= 0;
   }
   if (!fits) {
     throw ValueError("pad",
                      fmt::format("{} for a tensor of shape {}", text(pads), to_string(a.shape())),
                      "two numbers for each dimension, the last one first, that leave extents of 0 "
-                     "or more");
+                     "or more and a size in bytes below 2^63");
   }
   checked_element_count("pad", shape);
-  if (common_dtype("pad", a.dtype(), value) != a.dtype()) {
-    throw TypeError("pad", fmt::format("{} around {}", to_string(value), to_string(a.dtype())),
-                    "a number of the kind of the tensor's type");
-  }
-  T result = detail::with_partials("pad", a,
-                                   [&](ReduceOp op) { return detail::is_fixed_point(op, value); });
+  const Scalar element = detail::as_element("pad", a.dtype(), value);
+  T result = detail::with_partials(
+      "pad", a, [&](ReduceOp op) { return detail::is_fixed_point(op, element); });
   for (std::size_t i = 0; i < pads.size(); i += 2) {
     if (pads[i] == 0 && pads[i + 1] == 0) continue;
     const int d = a.dim() - 1 - static_cast<int>(i / 2);
     const std::int64_t cut = std::max<std::int64_t>(-pads[i], 0);
     const std::int64_t kept = a.shape()[d] - cut - std::max<std::int64_t>(-pads[i + 1], 0);
     result = detail::rearranged("pad", result, d, shape[d],
-                                {{std::max<std::int64_t>(pads[i], 0), cut, kept}}, value);
+                                {{std::max<std::int64_t>(pads[i], 0), cut, kept}}, element);
   }
-  return result;
+  return separated(result, a);
 }
 
 #define DTENSOR_INSTANTIATE(T)                                                        \
-  template T view(const T&, const Shape&);                                            \
-  template T reshape(const T&, const Shape&);                                         \
+  template T view(const T&, const ShapeArgument&);                                    \
+  template T reshape(const T&, const ShapeArgument&);                                 \
   template T flatten(const T&, std::int64_t, std::int64_t);                           \
-  template T unflatten(const T&, std::int64_t, const Shape&);                         \
+  template T unflatten(const T&, std::int64_t, const ShapeArgument&);                 \
   template T permute(const T&, const Numbers&);                                       \
   template T transpose(const T&, std::int64_t, std::int64_t);                         \
   template T movedim(const T&, const Numbers&, const Numbers&);                       \
   template T squeeze(const T&);                                                       \
   template T squeeze(const T&, std::int64_t);                                         \
   template T unsqueeze(const T&, std::int64_t);                                       \
-  template T expand(const T&, const Shape&);                                          \
+  template T expand(const T&, const ShapeArgument&);                                  \
   template T narrow(const T&, std::int64_t, std::int64_t, std::int64_t);              \
   template T slice(const T&, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template T select(const T&, std::int64_t, std::int64_t);                            \

@@ -19,6 +19,9 @@ namespace {
 
 constexpr const char* moves_along = "the elements along a sharded dimension change places";
 
+// The most intervals that a rank's indices of a group are moved in.
+constexpr std::int64_t max_moved_intervals = std::int64_t{1} << 16;
+
 // Layouts that follow from another one and a few numbers; empty where there is none.
 struct Key {
   char kind;
@@ -100,9 +103,9 @@ std::optional<DimGroup> blocking_group(const Layout& layout, const Shape& shape)
   }
   throw LayoutError(
       function, fmt::format("shape {} of {}", to_string(shape), to_string(a.layout())),
-      fmt::format("a shape whose elements lie on the ranks that hold them; redistribute to {} "
-                  "first, or use reshape, which moves elements",
-                  to_string(fitting.placements())));
+      fmt::format("a shape for which placements say what each rank holds, in at most {} pieces in "
+                  "all; redistribute to {} first, or use reshape, which moves elements",
+                  max_view_intervals, to_string(fitting.placements())));
 }
 
 Shape part_of(const Shape& shape, int begin, int end) {
@@ -115,7 +118,7 @@ std::optional<IndexSet> flat_set(const Layout& layout, const Extents& coordinate
                                  int end) {
   std::vector<IndexSet> sets;
   for (int d = begin; d < end; ++d) sets.push_back(layout.index_set(coordinate, d));
-  return flatten(part_of(layout.shape(), begin, end), sets, 16 * max_view_intervals);
+  return flatten(part_of(layout.shape(), begin, end), sets, max_moved_intervals);
 }
 
 // The group's dimensions regrouped, each element sent to where even shards of the leading one have
@@ -369,19 +372,78 @@ DTensor rearranged(const char* function, const DTensor& a, int dim, std::int64_t
   });
 }
 
+namespace {
+
+// The repetitions are rows, and flattened.
+std::optional<Layout> repeated_layout(const Layout& layout, int dim, std::int64_t times) {
+  const std::int64_t extent = layout.shape()[dim];
+  Placements placements = layout.placements();
+  for (Placement& p : placements) p = p.is_shard(dim) ? p.with_dim(1) : Placement(Replicate());
+  ShardOrder order = layout.shard_order(), rest;
+  std::erase_if(order, [&](const auto& entry) {
+    if (entry.first != dim) rest.push_back(entry);
+    return entry.first != dim;
+  });
+  for (auto& entry : order) entry.first = 1;
+  const auto flat =
+      view_layout(Layout({times, extent}, layout.grid(), placements, order), {times * extent});
+  if (!flat) return std::nullopt;
+  placements = layout.placements();
+  for (std::size_t m = 0; m < placements.size(); ++m) {
+    if (!placements[m].is_shard(dim)) continue;
+    const Placement& p = flat->placements()[m];
+    placements[m] = p.is_shard() ? p.with_dim(dim) : p;
+  }
+  for (const auto& entry : flat->shard_order()) rest.emplace_back(dim, entry.second);
+  Shape shape = layout.shape();
+  shape[dim] *= times;
+  return Layout(shape, layout.grid(), placements, rest);
+}
+
+// Into the shards that `to` has along the dimension, from all indices of it on each rank.
+DTensor repeated_from_whole(const char* function, const DTensor& a, int dim, const Layout& to) {
+  Placements placements = a.placements();
+  for (Placement& p : placements) {
+    if (p.is_shard(dim)) p = Replicate();
+  }
+  ShardOrder order = a.layout().shard_order();
+  std::erase_if(order, [&](const auto& entry) { return entry.first == dim; });
+  const DTensor whole =
+      moved(function, a, a.layout().with_placements(placements, order), moves_along);
+  return assemble(a, to, a.dtype(), [&] {
+    const Extents& self = *a.device_mesh().coordinate();
+    const Tensor result = Tensor::empty(to.local_shape(self), a.dtype(), a.device_mesh().device());
+    const std::int64_t extent = a.shape()[dim];
+    std::int64_t position = 0;
+    const IndexSet held = to.index_set(self, dim);
+    for (const Interval& i : held.intervals()) {
+      const std::int64_t first = i.begin / extent, last = (i.end - 1) / extent;
+      const Tensor copies = repeated_along(function, whole.to_local(), dim, last - first + 1);
+      copy_runs(result, copies, dim, {{position, i.begin - first * extent, i.length(), 1}});
+      position += i.length();
+    }
+    fence(result.device(), "dtensor::repeated");
+    return result;
+  });
+}
+
+}  // namespace
+
 DTensor repeated_along(const char* function, const DTensor& a, int dim, std::int64_t times) {
   const std::int64_t extent = a.shape()[dim];
-  const auto layout = cached('r', a.layout(), {dim, times}, [&] {
-    return mapped_layout(a.layout(), dim, extent * times,
-                         [&](const IndexSet& set) { return repeated(set, extent, times); });
-  });
-  if (!layout) {
-    Segments segments;
-    for (std::int64_t t = 0; t < times; ++t) segments.push_back({t * extent, 0, extent});
-    return rearranged(function, a, dim, times * extent, segments);
+  const auto layout = cached('r', a.layout(), {dim, times},
+                             [&] { return repeated_layout(a.layout(), dim, times); });
+  if (layout) {
+    return assemble(a, *layout, a.dtype(),
+                    [&] { return repeated_along(function, a.to_local(), dim, times); });
   }
-  return assemble(a, *layout, a.dtype(),
-                  [&] { return repeated_along(function, a.to_local(), dim, times); });
+  // With enough repetitions each rank needs all indices anyway, and needs them once.
+  if (times > ranks_along(a.layout(), dim)) {
+    return repeated_from_whole(function, a, dim, resized(a.layout(), dim, times * extent));
+  }
+  Segments segments;
+  for (std::int64_t t = 0; t < times; ++t) segments.push_back({t * extent, 0, extent});
+  return rearranged(function, a, dim, times * extent, segments);
 }
 
 namespace {

@@ -12,6 +12,13 @@
 
 namespace dtensor::detail {
 
+/// Throws `ValueError` naming `function` for more dimensions than a tensor can have.
+void check_rank(const char* function, std::size_t dims);
+
+/// A number as an element of a tensor. Bool takes 0 and 1. Throws `TypeError` for a number of a
+/// higher kind than the type, `ValueError` for an integer that it cannot hold.
+Scalar as_element(const char* function, DType dtype, const Scalar& value);
+
 /// Strides of a view of the same elements in another shape; empty where there is none.
 std::optional<Extents> view_strides(const Shape& shape, const Extents& strides,
                                     const Shape& target);
@@ -39,6 +46,7 @@ Tensor rearranged(const char* function, const Tensor& a, int dim, std::int64_t e
 DTensor rearranged(const char* function, const DTensor& a, int dim, std::int64_t extent,
                    const Segments& segments, const std::optional<Scalar>& fill = std::nullopt);
 
+/// At least once, and not of nothing.
 Tensor repeated_along(const char* function, const Tensor& a, int dim, std::int64_t times);
 DTensor repeated_along(const char* function, const DTensor& a, int dim, std::int64_t times);
 

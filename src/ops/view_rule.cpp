@@ -140,17 +140,6 @@ IndexSet sliced(const IndexSet& set, std::int64_t start, std::int64_t step, std:
   return result;
 }
 
-IndexSet repeated(const IndexSet& set, std::int64_t extent, std::int64_t times) {
-  IndexSet result;
-  if (is_all(set, extent)) return IndexSet(0, extent * times);
-  for (std::int64_t t = 0; t < times; ++t) {
-    for (const Interval& i : set.intervals()) {
-      result.append({t * extent + i.begin, t * extent + i.end});
-    }
-  }
-  return result;
-}
-
 std::vector<Extents> coordinates_along(const ProcessGrid& grid, const std::vector<int>& mesh_dims,
                                        const Extents& origin) {
   std::vector<Extents> result{origin};
@@ -380,6 +369,7 @@ std::optional<Holdings> regroup(const Layout& layout, const Shape& shape, const 
   for (int d = group.out_begin; d < group.out_end; ++d) h.shape.push_back(shape[d]);
   const ProcessGrid& grid = *layout.grid();
   h.coordinates = coordinates_along(grid, h.mesh_dims, Extents::filled(grid.dim(), 0));
+  std::int64_t left = max_view_intervals;
   for (const Extents& c : h.coordinates) {
     std::vector<IndexSet> sets;
     bool empty = false;
@@ -391,12 +381,99 @@ std::optional<Holdings> regroup(const Layout& layout, const Shape& shape, const 
       h.sets.emplace_back();
       continue;
     }
-    const auto flat = flatten(in, sets);
+    const auto flat = flatten(in, sets, left);
     if (!flat) return std::nullopt;
+    left -= static_cast<std::int64_t>(flat->intervals().size());
     h.sets.push_back(unflatten(h.shape, *flat));
     if (!h.sets.back()) return std::nullopt;
   }
   return h;
+}
+
+// The same for even shards, without an index being looked at: ranks take even parts of each of
+// `factor` pieces of the flattened dimension, and of what coarser splits left of it.
+struct EvenSplit {
+  int mesh_dim;
+  std::int64_t factor, ranks;
+};
+
+// Dimensions while they are split in that way. A split of a dimension into pieces is one of the
+// flattened dimension into pieces of each row, if the parts have the same bounds.
+class SplitRows {
+ public:
+  explicit SplitRows(const Shape& shape) : held_(shape), tail_(shape.product()) { enter(0); }
+
+  int dim() const { return dim_; }
+  /// Of all that ranks hold in the dimensions before.
+  std::int64_t rows() const { return rows_; }
+  /// What each holds of the dimension; 0 after the last one.
+  std::int64_t held() const { return dim_ < held_.size() ? held_[dim_] : 0; }
+  void next() {
+    rows_ *= held_[dim_];
+    enter(dim_ + 1);
+  }
+  /// False where the bounds differ, or ranks have nothing.
+  bool split(std::int64_t pieces, std::int64_t ranks) {
+    if (uneven_ || ranks < 2 || held() % pieces != 0 || held() / pieces < 2) return false;
+    uneven_ = held() / pieces % ranks != 0;
+    if (uneven_) return tail_ == 1;
+    held_[dim_] /= ranks;
+    return true;
+  }
+
+ private:
+  void enter(int dim) {
+    dim_ = dim;
+    if (dim < held_.size()) tail_ /= held_[dim];
+  }
+  Extents held_;
+  std::int64_t tail_, rows_ = 1;
+  int dim_ = 0;
+  bool uneven_ = false;  // by the last split there can be
+};
+
+std::optional<std::vector<EvenSplit>> flat_splits(const Layout& layout, const DimGroup& group) {
+  Shape shape;
+  for (int d = group.in_begin; d < group.in_end; ++d) shape.push_back(layout.shape()[d]);
+  std::vector<EvenSplit> splits;
+  for (SplitRows in(shape); in.dim() < shape.size(); in.next()) {
+    for (int m : layout.split_by(group.in_begin + in.dim())) {
+      const Placement& p = layout.placement(m);
+      const std::int64_t ranks = layout.grid()->size(m);
+      if (p.has_extents() || !in.split(p.split_factor(), ranks)) return std::nullopt;
+      splits.push_back({m, in.rows() * p.split_factor(), ranks});
+    }
+  }
+  return splits;
+}
+
+std::optional<std::vector<std::vector<Split>>> even_splits(const Layout& layout, const Shape& shape,
+                                                           const DimGroup& group) {
+  if (shape.product() == 0) return std::nullopt;
+  const auto flat = flat_splits(layout, group);
+  if (!flat) return std::nullopt;
+  Shape to;
+  for (int d = group.out_begin; d < group.out_end; ++d) to.push_back(shape[d]);
+  std::vector<std::vector<Split>> splits(static_cast<std::size_t>(to.size()));
+  SplitRows out(to);
+  for (const EvenSplit& s : *flat) {
+    while (out.held() > 0 && s.factor >= out.rows() * out.held()) out.next();
+    const std::int64_t pieces = s.factor / out.rows();
+    if (out.held() == 0 || s.factor % out.rows() != 0 || !out.split(pieces, s.ranks)) {
+      return std::nullopt;
+    }
+    const Placement p = pieces == 1 ? Placement(Shard(0)) : Placement(StridedShard(0, pieces));
+    splits[static_cast<std::size_t>(out.dim())].push_back({s.mesh_dim, p});
+  }
+  return splits;
+}
+
+std::optional<std::vector<std::vector<Split>>> group_splits(const Layout& layout,
+                                                            const Shape& shape,
+                                                            const DimGroup& group) {
+  if (auto splits = even_splits(layout, shape, group)) return splits;
+  const auto holdings = regroup(layout, shape, group);
+  return holdings ? find_splits(*layout.grid(), *holdings) : std::nullopt;
 }
 
 }  // namespace
@@ -413,9 +490,7 @@ std::optional<Layout> view_layout(const Layout& layout, const Shape& shape) {
       draft.set(group.out_begin, splits_of(layout, group.in_begin));
       continue;
     }
-    const auto holdings = regroup(layout, shape, group);
-    if (!holdings) return std::nullopt;
-    const auto splits = find_splits(*layout.grid(), *holdings);
+    const auto splits = group_splits(layout, shape, group);
     if (!splits) return std::nullopt;
     for (std::size_t d = 0; d < splits->size(); ++d) {
       draft.set(group.out_begin + static_cast<int>(d), (*splits)[d]);

@@ -2,9 +2,12 @@
 // Operators that pick elements, under every kind of placement of all inputs, against one process.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "dtensor/ops/indexing.hpp"
 #include "dtensor/ops/shape.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
 #include "ops/layouts.hpp"
 
 namespace dtensor {
@@ -19,6 +22,7 @@ using testing::layouts;
 using testing::Numbers;
 using testing::place;
 using testing::square_mesh;
+using testing::thrown;
 
 // Whole numbers below a bound, so that contributions to them add up exactly.
 Array indices(Numbers& numbers, const Shape& shape, std::int64_t bound) {
@@ -303,14 +307,19 @@ TEST(Indexing, ErrorsOnEveryRank) {
       FAIL();
     } catch (const IndexError& e) {
       EXPECT_EQ(e.function(), "index_select");
-      EXPECT_EQ(e.given(), "index 7");
+      EXPECT_EQ(e.given(), "index 7 for dimension 1 of a tensor of shape (5, 7)");
     }
     Array negative({5, n});
     negative.at({3, n - 1}) = -1;
     EXPECT_THROW(gather(x, 1, at(negative, p)), IndexError);
     EXPECT_THROW(scatter_add(x, 1, at(negative, p), at(negative, p, DType::float64)), IndexError);
-    EXPECT_THROW(one_hot(at(negative, p)), IndexError);
-    EXPECT_THROW(one_hot(at(bad, p), 7), IndexError);
+    EXPECT_EQ(thrown(ErrorKind::index, [&] { one_hot(at(negative, p)); }),
+              "one_hot: index -1 for as many classes as needed; expected an index of 0 or more");
+    EXPECT_EQ(thrown(ErrorKind::index, [&] { one_hot(at(bad, p), 7); }),
+              "one_hot: index 7 for 7 classes; expected an index from 0 to 6");
+    EXPECT_NE(thrown(ErrorKind::index, [&] { one_hot(at(bad, p), 0); })
+                  .find("for 0 classes; expected no indices"),
+              std::string::npos);
     EXPECT_EQ(one_hot(at(bad, p), 8).shape(), (Shape{2 * n, 8}));
   }
   const Array zeros({5, 7});
@@ -336,6 +345,45 @@ TEST(Indexing, ErrorsOnEveryRank) {
   EXPECT_THROW(masked_fill(x, Tensor::zeros({5, 7}, DType::boolean), 1), TypeError);
   EXPECT_THROW(scatter_add(x, 0, at(zeros, Replicate()), Tensor::zeros({5, 7}, DType::float64)),
                TypeError);
+}
+
+TEST(OneHot, LargeArguments) {
+  const DeviceMesh mesh = flat_mesh();
+  const std::int64_t high = std::numeric_limits<std::int64_t>::max();
+  const auto check = [&](const auto& one, const auto& nine) {
+    for (std::int64_t classes : {std::int64_t{-1}, high}) {
+      EXPECT_NE(
+          thrown(ErrorKind::value, [&] { one_hot(one, classes); }).find("one_hot: shape (2, 9"),
+          std::string::npos);
+    }
+    EXPECT_EQ(thrown(ErrorKind::value, [&] { one_hot(nine, 2); }),
+              "one_hot: 9 dimensions; expected at most 8");
+  };
+  const Tensor index = Tensor::from_vector(std::vector<std::int64_t>{0, high - 1}, {2});
+  const Tensor eight = Tensor::zeros({1, 1, 1, 1, 1, 1, 1, 1}, DType::int64);
+  check(index, eight);
+  Tensor highest = index.clone();
+  highest.narrow(0, 1, 1).fill(high);
+  EXPECT_THROW(one_hot(highest), ValueError);
+  for (const Placement& p : Placements{Replicate(), Shard(0)}) {
+    check(distribute_tensor(index, mesh, {p}), distribute_tensor(eight, mesh, {p}));
+    EXPECT_THROW(one_hot(distribute_tensor(highest, mesh, {p})), ValueError);
+  }
+}
+
+TEST(MaskedFill, BoolTakesZeroAndOne) {
+  const DeviceMesh mesh = flat_mesh();
+  const Tensor x = Tensor::full({3}, false, DType::boolean),
+               mask = Tensor::full({3}, true, DType::boolean);
+  const auto ones = [](const Tensor& t) { return t.to(DType::float64).to_vector<double>(); };
+  EXPECT_EQ(ones(masked_fill(x, mask, 1)), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(ones(masked_fill(mask, mask, 0)), (std::vector<double>{0, 0, 0}));
+  const DTensor dx = distribute_tensor(x, mesh, {Shard(0)});
+  EXPECT_EQ(ones(masked_fill(dx, distribute_tensor(mask, mesh, {Shard(0)}), 1).full_tensor()),
+            (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(thrown(ErrorKind::type, [&] { masked_fill(x, mask, 2); }),
+            "masked_fill: 2 for a tensor of bool; expected false, true, 0 or 1");
+  EXPECT_THROW(masked_fill(x, mask, 1.0), TypeError);
 }
 
 TEST(Indexing, RanksOutsideOfTheMesh) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operators of shapes on both kinds of tensors, under every kind of placement, against one process.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <functional>
+#include <limits>
 
+#include "dtensor/distributed/factories.hpp"
 #include "dtensor/ops/shape.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
 #include "ops/layouts.hpp"
 
 namespace dtensor {
@@ -20,6 +24,7 @@ using testing::layouts;
 using testing::Numbers;
 using testing::place;
 using testing::square_mesh;
+using testing::thrown;
 using testing::uneven;
 
 using Dims = std::vector<std::int64_t>;
@@ -356,6 +361,21 @@ TEST(Shape, SliceOfStridedShards) {
   EXPECT_EQ(error_of(y, even), 0);
 }
 
+// No placement describes these indices of a strided shard, so that they are moved.
+TEST(Shape, NarrowOfStridedShards) {
+  const DeviceMesh mesh = flat_mesh();
+  if (mesh.size() == 1) return;
+  const Array x = Numbers(18).array({4 * mesh.size()});
+  const DTensor dx = place(x, mesh, Placements{StridedShard(0, 2)});
+  const Communication communication;
+  const DTensor y = narrow(dx, 0, 1, 2 * mesh.size());
+  EXPECT_EQ(communication.count, 1);
+  EXPECT_EQ(y.placements(), dx.placements());
+  EXPECT_NE(y.to_local().storage(), dx.to_local().storage());
+  EXPECT_EQ(y.full_tensor().to_vector<double>(),
+            std::vector<double>(x.values.begin() + 1, x.values.begin() + 1 + 2 * mesh.size()));
+}
+
 // Row O16 of the known cases.
 TEST(Shape, StackKeepsTheShards) {
   const DeviceMesh mesh = flat_mesh();
@@ -429,6 +449,188 @@ TEST(Shape, RanksOutsideOfTheMesh) {
   }
 }
 
+constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+
+// Numbers far beyond the extents: what Python's slices give, or the operator's own error.
+template <class T>
+void check_large_arguments(const T& x) {
+  const auto values = [](const T& t) {
+    if constexpr (std::is_same_v<T, Tensor>) {
+      return t.template to_vector<double>();
+    } else {
+      return t.full_tensor().template to_vector<double>();
+    }
+  };
+  for (std::int64_t step : {std::int64_t{8}, std::int64_t{1} << 61, huge}) {
+    EXPECT_EQ(values(slice(x, 0, 0, 8, step)), values(narrow(x, 0, 0, 1))) << step;
+    EXPECT_EQ(values(slice(x, 1, -1, huge, step)), values(narrow(x, 1, 7, 1))) << step;
+    EXPECT_EQ(values(slice(x, 1, 3, 3, step)), std::vector<double>()) << step;
+  }
+  EXPECT_EQ(values(slice(x, 0, -huge - 1, huge)), values(x));
+  EXPECT_EQ(values(slice(x, 0, 4, -huge - 1)), std::vector<double>());
+  EXPECT_EQ(values(roll(x, {-huge - 1}, {0})), values(x));
+  EXPECT_EQ(split(x, huge).size(), 1u);
+  EXPECT_EQ(chunk(x, huge).size(), 8u);
+  EXPECT_EQ(values(repeat(narrow(x, 0, 0, 0), {std::int64_t{1} << 40, 1})), std::vector<double>());
+  EXPECT_EQ(repeat(narrow(x, 0, 0, 0), {std::int64_t{1} << 40, 1}).shape(), (Shape{0, 8}));
+  EXPECT_EQ(repeat(x, {std::int64_t{1} << 40, 0}).shape(), (Shape{std::int64_t{1} << 43, 0}));
+  const auto refused = [](const char* function, const auto& f) {
+    try {
+      f();
+      ADD_FAILURE() << function;
+    } catch (const ValueError& e) {
+      EXPECT_EQ(e.function(), function) << e.what();
+    }
+  };
+  refused("pad", [&] { pad(x, {huge, huge}); });
+  refused("pad", [&] { pad(x, {huge, -huge}); });
+  refused("pad", [&] { pad(x, {-huge - 1, 0}); });
+  refused("pad", [&] { pad(x, {std::int64_t{1} << 60, 0}); });
+  refused("repeat", [&] { repeat(x, {std::int64_t{1} << 62, 1}); });
+  refused("repeat", [&] { repeat(x, {std::int64_t{1} << 32, std::int64_t{1} << 32}); });
+  refused("expand", [&] { expand(x, {std::int64_t{1} << 60, 8, 8}); });
+  refused("view", [&] { view(x, {std::int64_t{1} << 32, std::int64_t{1} << 32}); });
+  const T none = narrow(x, 0, 0, 0);
+  refused("unflatten", [&] {
+    unflatten(reshape(none, {std::int64_t{1} << 40, 0}), 1, {1 << 30, 0});
+  });
+  const T wide = expand(narrow(x, 0, 0, 1), {std::int64_t{1} << 55, 8});
+  refused("cat", [&] { cat(std::vector<T>(4, wide)); });
+  refused("stack", [&] { stack(std::vector<T>(4, wide)); });
+  // Nine dimensions.
+  const T eight = reshape(x, {2, 2, 2, 2, 2, 2, 1, 1});
+  const std::vector<std::int64_t> nine{1, 2, 2, 2, 2, 2, 2, 1, 1};
+  refused("reshape", [&] { reshape(x, {1, 2, 2, 2, 2, 2, 2, 1, 1}); });
+  refused("reshape", [&] { reshape(x, nine); });
+  refused("view", [&] { view(x, nine); });
+  refused("expand", [&] { expand(eight, nine); });
+  refused("unflatten", [&] { unflatten(x, 0, nine); });
+  refused("unflatten", [&] { unflatten(eight, 0, {2, 1}); });
+  refused("unsqueeze", [&] { unsqueeze(eight, 0); });
+  refused("stack", [&] { stack({eight, eight}); });
+  refused("repeat", [&] { repeat(x, nine); });
+}
+TEST(Shape, LargeArguments) {
+  const DeviceMesh mesh = flat_mesh();
+  const Array x = Numbers(13).array({8, 8});
+  check_large_arguments(Tensor::from_vector(x.values, x.shape));
+  for (const Placement& p : Placements{Replicate(), Shard(0), Shard(1), StridedShard(0, 2)}) {
+    check_large_arguments(place(x, mesh, Placements{p}));
+  }
+}
+
+// What is not called a view has memory of its own, also where nothing changes.
+TEST(Shape, CopiesShareNothing) {
+  const DeviceMesh mesh = flat_mesh();
+  const Array x = Numbers(14).array({4, 6});
+  const auto check = [&](const auto& a, const auto& storage) {
+    int i = 0;
+    for (const auto& y : {roll(a, {0}, {0}), roll(a, {8, -6}, {0, 1}), roll(a, {0}), roll(a, {24}),
+                          repeat(a, {1, 1}), repeat(a, {1, 1, 1}), pad(a, {}), pad(a, {0, 0, 0, 0}),
+                          flip(a, {}), cat({a}), stack({a})}) {
+      EXPECT_NE(storage(y), storage(a)) << i++;
+    }
+  };
+  check(Tensor::from_vector(x.values, x.shape), [](const Tensor& t) { return t.storage(); });
+  Numbers numbers(15);
+  for (const Layout& layout : layouts(x.shape, mesh, numbers)) {
+    check(place(x, mesh, layout), [](const DTensor& t) { return t.to_local().storage(); });
+  }
+}
+
+// Memory in proportion to the result, not to the number of repetitions.
+TEST(Shape, RepeatTakesNoMoreThanItMakes) {
+  const DeviceMesh mesh = flat_mesh();
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+  };
+  const std::int64_t times = std::int64_t{1} << 23;
+  const auto before = peak();
+  const Tensor one = Tensor::full({1}, 3, DType::int8);
+  const Tensor many = repeat(one, {times});
+  EXPECT_EQ(narrow(many, 0, times - 1, 1).item<std::int8_t>(), 3);
+  for (const Placement& p : Placements{Replicate(), Shard(0)}) {
+    const DTensor x = distribute_tensor(one, mesh, {p});
+    EXPECT_EQ(repeat(x, {times}).shape(), Shape{times});
+  }
+  // Where placements do not describe the repetitions, as even shards.
+  const Array three = Numbers(16).array({3});
+  const DTensor y = repeat(place(three, mesh, Placements{Shard(0, uneven(3, mesh.size()))}),
+                           {std::int64_t{1} << 20});
+  const Tensor end = slice(y, 0, -3).full_tensor();
+  EXPECT_EQ(end.to_vector<double>(), three.values);
+  EXPECT_LT(peak() - before, 160);  // MB
+}
+TEST(Shape, RepeatOfAnyPlacements) {
+  Numbers numbers(17);
+  for (const DeviceMesh& mesh : {flat_mesh(), square_mesh()}) {
+    for (std::int64_t n : {1, 2, 5, 8}) {
+      const Array x = numbers.array({n});
+      for (std::int64_t times : {2, 3, 7, 40}) {
+        Array y({n * times});
+        for_each_index(y.shape, [&](const Extents& i) { y.at(i) = x.at({i[0] % n}); });
+        for (const Layout& layout : layouts(x.shape, mesh, numbers)) {
+          const DTensor result = repeat(place(x, mesh, layout), {times});
+          ASSERT_LT(error_of(result, y), 1e-12)
+              << times << " times " << to_string(layout) << " gave " << to_string(result.layout());
+        }
+      }
+    }
+  }
+}
+
+// Whether a view moves nothing does not depend on how many rows there are.
+TEST(Shape, ViewsOfManyRows) {
+  const std::int64_t n = Runtime::size();
+  if (n == 1) return;
+  const auto check = [&](const DTensor& x, const Placements& flat) {
+    const Communication communication;
+    const DTensor y = view(x, {-1});
+    EXPECT_EQ(to_string(y.placements()), to_string(flat));
+    EXPECT_EQ(view(y, x.shape()).placements(), x.placements());
+    EXPECT_EQ(communication.count, 0);
+  };
+  for (std::int64_t rows : {8, 9001, 60001}) {
+    check(empty({rows, 2 * n}, flat_mesh(), {Shard(1)}, DType::int8), {StridedShard(0, rows)});
+  }
+  if (n % 2 != 0 || n == 2) return;
+  const Shape shape{20002, 2 * n};
+  check(empty(shape, square_mesh(), {Shard(0), Shard(1)}, DType::int8),
+        {Shard(0), StridedShard(0, 10001)});
+  check(empty(shape, square_mesh(), {Shard(1), Shard(1)}, DType::int8),
+        {StridedShard(0, 20002), StridedShard(0, 20002)});
+}
+
+TEST(Shape, PadsBoolWithZeroAndOne) {
+  const DeviceMesh mesh = flat_mesh();
+  const Tensor x = Tensor::full({2}, true, DType::boolean);
+  const DTensor dx = distribute_tensor(x, mesh, {Shard(0)});
+  const auto counted = [](const Tensor& t) { return t.to(DType::int8).to_vector<std::int8_t>(); };
+  for (const Scalar& value : {Scalar(0), Scalar(1), Scalar(true)}) {
+    const auto v = value.to<std::int8_t>();
+    EXPECT_EQ(counted(pad(x, {1, 0}, value)), (std::vector<std::int8_t>{v, 1, 1}));
+    EXPECT_EQ(counted(pad(dx, {1, 0}, value).full_tensor()), (std::vector<std::int8_t>{v, 1, 1}));
+  }
+  EXPECT_EQ(counted(pad(x, {0, 1})), (std::vector<std::int8_t>{1, 1, 0}));
+  EXPECT_THROW(pad(x, {1, 0}, 2), TypeError);
+  EXPECT_THROW(pad(dx, {1, 0}, 1.0), TypeError);
+  EXPECT_THROW(pad(x.to(DType::int8), {1, 0}, 300), ValueError);
+}
+
+// Braces are sizes, also around one number.
+TEST(Shape, SplitIntoSizes) {
+  const Tensor x = Tensor::zeros({10}, DType::float64);
+  EXPECT_EQ(split(x, 5).size(), 2u);
+  EXPECT_EQ(split(x, {10}).size(), 1u);
+  EXPECT_EQ(split(x, {3, 7}).size(), 2u);
+  EXPECT_THROW(split(x, {5}), ValueError);
+  const DTensor dx = distribute_tensor(x, flat_mesh(), {Shard(0)});
+  EXPECT_EQ(split(dx, {10}).size(), 1u);
+  EXPECT_THROW(split(dx, {5}), ValueError);
+}
+
 TEST(Shape, Errors) {
   const DeviceMesh mesh = flat_mesh();
   const DTensor x = place(Numbers(11).array({5, 6}), mesh, Placements{Shard(0)});
@@ -439,6 +641,7 @@ TEST(Shape, Errors) {
   EXPECT_THROW(reshape(x, {0, -1}), ValueError);
   EXPECT_THROW(flatten(x, 1, 0), ValueError);
   EXPECT_THROW(flatten(x, 2), IndexError);
+  EXPECT_THROW(flatten(reshape(Tensor::zeros({1}, DType::float64), {}), 0, 1), IndexError);
   EXPECT_THROW(unflatten(x, 1, {4, 2}), ValueError);
   EXPECT_THROW(permute(x, {0}), ValueError);
   EXPECT_THROW(permute(x, {0, 0}), ValueError);
@@ -449,6 +652,8 @@ TEST(Shape, Errors) {
   EXPECT_THROW(narrow(x, 0, -6, 1), IndexError);
   EXPECT_THROW(slice(x, 0, 0, 5, 0), ValueError);
   EXPECT_THROW(select(x, 1, 6), IndexError);
+  EXPECT_EQ(thrown(ErrorKind::index, [&] { select(narrow(x, 0, 0, 0), 0, 0); }),
+            "select: index 0 of dimension 0 with extent 0; expected a dimension that is not empty");
   EXPECT_THROW(split(x, 0), ValueError);
   EXPECT_THROW(split(x, Dims{2, 2}), ValueError);
   EXPECT_THROW(chunk(x, 0), ValueError);

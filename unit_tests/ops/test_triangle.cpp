@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "dtensor/ops/sequences.hpp"
 #include "dtensor/ops/shape.hpp"
 #include "dtensor/ops/triangle.hpp"
 #include "ops/distributed_reference.hpp"
+#include "ops/errors.hpp"
 #include "ops/layouts.hpp"
 
 namespace dtensor {
@@ -22,6 +24,7 @@ using testing::layouts;
 using testing::Numbers;
 using testing::place;
 using testing::square_mesh;
+using testing::thrown;
 using testing::uneven;
 
 Array triangle(const Array& x, bool lower, std::int64_t k) {
@@ -40,6 +43,7 @@ Array diagonal_of(const Array& x, std::int64_t offset, int d1, int d2) {
     if (d != d1 && d != d2) shape.push_back(x.shape[d]);
   }
   std::int64_t length = 0;
+  offset = std::clamp<std::int64_t>(offset, -100, 100);
   const std::int64_t row = offset < 0 ? -offset : 0, column = offset < 0 ? 0 : offset;
   while (row + length < x.shape[d1] && column + length < x.shape[d2]) ++length;
   shape.push_back(length);
@@ -64,7 +68,9 @@ void check(const DeviceMesh& mesh) {
     const int n = shape.size();
     for (const Layout& layout : layouts(shape, mesh, numbers)) {
       const DTensor dx = place(x, mesh, layout);
-      for (std::int64_t k : {0, 1, -2, 3, -100, 100}) {
+      for (std::int64_t k :
+           {std::int64_t{0}, std::int64_t{1}, std::int64_t{-2}, std::int64_t{3},
+            std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
         const Communication communication;
         const DTensor lower = tril(dx, k), upper = triu(dx, k);
         EXPECT_EQ(communication.count, 0);
@@ -187,12 +193,89 @@ TEST(Sequences, LocalTensorsAndErrors) {
   EXPECT_THROW(linspace(0, 2, -1, DType::float64, host), ValueError);
   EXPECT_THROW(linspace(0, 2, 3, DType::int64, host), TypeError);
   EXPECT_THROW(eye(-1, 2, DType::float64, host), ValueError);
+  EXPECT_THROW(eye(large, large, DType::float64, host), ValueError);
   const DeviceMesh mesh = flat_mesh();
   const MeshScope scope(mesh);
   EXPECT_EQ(arange(0, 5).placements(), Placements{Replicate()});
   EXPECT_EQ(linspace(0, 1, 5, {.placements = Placements{Shard(0)}}).placements(),
             Placements{Shard(0)});
   EXPECT_EQ(eye(4).shape(), (Shape{4, 4}));
+}
+
+TEST(Sequences, IntegersToTheLast) {
+  const DeviceKind host = DeviceKind::host;
+  const std::int64_t low = std::numeric_limits<std::int64_t>::min(), high = -(low + 1);
+  const std::int64_t large = std::int64_t{1} << 60;
+  using Values = std::vector<std::int64_t>;
+  const auto range = [&](std::int64_t start, std::int64_t end, std::int64_t step) {
+    return arange(start, end, step, DType::int64, host).to_vector<std::int64_t>();
+  };
+  EXPECT_EQ(range(0, low, low), Values{0});
+  EXPECT_EQ(range(high, low, low), (Values{high, -1}));
+  EXPECT_EQ(range(low, high, high), (Values{low, -1, high - 1}));
+  EXPECT_EQ(range(large + 1, large + 1, -7), Values{});
+  EXPECT_EQ(range(large, large + 1, 1), Values{large});
+  const auto refused = [&](std::int64_t start, std::int64_t end, std::int64_t step,
+                           DType dtype = DType::int64) {
+    return thrown(ErrorKind::value, [&] { arange(start, end, step, dtype, host); });
+  };
+  EXPECT_NE(refused(0, low, -1), "");
+  EXPECT_NE(refused(low, high, 1), "");
+  EXPECT_NE(refused(large + 3, large, 5), "");
+  EXPECT_NE(refused(large + 1, large, 1), "");
+  // All numbers fit the type, the end need not.
+  EXPECT_EQ(
+      refused(250, 260, 1, DType::uint8),
+      "arange: uint8 from 250 to 260 in steps of 1; expected numbers that the scalar type can "
+      "hold");
+  EXPECT_NE(refused(-200, -190, 3, DType::int8), "");
+  EXPECT_EQ(arange(250, 256, 1, DType::uint8, host).numel(), 6);
+  EXPECT_EQ(arange(127, -129, -1, DType::int8, host).numel(), 256);
+  EXPECT_EQ(arange(300, 300, 1, DType::uint8, host).numel(), 0);
+}
+
+TEST(Sequences, LargestNumbers) {
+  const DeviceKind host = DeviceKind::host;
+  using Values = std::vector<double>;
+  const double most = std::numeric_limits<double>::max();
+  EXPECT_EQ(linspace(-1.5e308, 1.5e308, 3, DType::float64, host).to_vector<double>(),
+            (Values{-1.5e308, 0, 1.5e308}));
+  for (std::int64_t n : {2, 3, 4, 7, 50}) {
+    const auto values = linspace(-most, most, n, DType::float64, host).to_vector<double>();
+    EXPECT_EQ(values.front(), -most);
+    EXPECT_EQ(values.back(), most);
+    EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+  }
+  EXPECT_EQ(arange(-1.5e308, 1.5e308, 1e308, DType::float64, host).to_vector<double>(),
+            (Values{-1.5e308, -0.5e308, 0.5e308}));
+  for (double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    EXPECT_THROW(linspace(bad, 1, 3, DType::float64, host), ValueError);
+    EXPECT_THROW(linspace(0, bad, 0, DType::float64, host), ValueError);
+    EXPECT_THROW(arange(0, 1, bad, DType::float64, host), ValueError);
+  }
+}
+
+TEST(Sequences, ErrorsNameTheFunction) {
+  const DeviceMesh mesh = flat_mesh();
+  const auto name = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.function();
+    }
+    return "";
+  };
+  const Placements bad{Shard(2)}, two{Shard(0), Shard(0)};
+  for (const Placements& p : {bad, two, Placements{Shard(0, {99})}, Placements{Partial()}}) {
+    EXPECT_EQ(name([&] { eye(3, 3, mesh, p); }), "eye");
+    EXPECT_EQ(name([&] { arange(0, 3, 1, mesh, p); }), "arange");
+    EXPECT_EQ(name([&] { linspace(0, 3, 4, mesh, p); }), "linspace");
+  }
+  const std::int64_t large = std::int64_t{1} << 62;
+  EXPECT_EQ(name([&] { eye(large, large, mesh, {Shard(0)}); }), "eye");
+  EXPECT_EQ(name([&] { arange(0, large, 1, mesh, {Shard(0)}); }), "arange");
+  EXPECT_EQ(name([&] { linspace(0, 1, large, mesh, {Shard(0)}); }), "linspace");
 }
 
 }  // namespace

@@ -107,6 +107,27 @@ TEST(ViewRule, ExtentsOfOneAndZero) {
   EXPECT_EQ(view({4, 3}, {1}, {Shard(1)}, {12}), "[S(0)]");
 }
 
+// Even shards in whatever number of rows, and there and back again.
+TEST(ViewRule, ManyRows) {
+  const std::int64_t many = std::int64_t{1} << 40;
+  const auto layout = [](const Shape& shape, const Shape& mesh, const Placements& placements) {
+    return Layout(shape, grid(mesh), placements);
+  };
+  const auto expect_both = [](const Layout& a, const Layout& b) {
+    EXPECT_EQ(view_layout(a, b.shape()), b) << to_string(a);
+    EXPECT_EQ(view_layout(b, a.shape()), a) << to_string(b);
+  };
+  expect_both(layout({many, 8}, {4}, {Shard(1)}), layout({many * 8}, {4}, {StridedShard(0, many)}));
+  expect_both(layout({many, 7}, {4}, {Shard(1)}), layout({many * 7}, {4}, {StridedShard(0, many)}));
+  expect_both(layout({many, 8}, {2, 2}, {Shard(0), Shard(1)}),
+              layout({many * 8}, {2, 2}, {Shard(0), StridedShard(0, many / 2)}));
+  expect_both(layout({many, 8}, {2, 2}, {Shard(1), Shard(1)}),
+              layout({many * 8}, {2, 2}, {StridedShard(0, many), StridedShard(0, many)}));
+  expect_both(layout({many, 6, 4}, {3, 2}, {Shard(1), Shard(2)}),
+              layout({many / 2, 2, 24}, {3, 2}, {Shard(2), StridedShard(2, 2)}));
+  EXPECT_FALSE(view_layout(layout({many, 8}, {4}, {Shard(1)}), {many * 2, 4}));
+}
+
 // Whatever is found is right.
 TEST(ViewRule, RandomLayoutsAndShapes) {
   const std::vector<std::vector<Shape>> families{
@@ -166,7 +187,7 @@ TEST(ViewRule, RandomLayoutsAndShapes) {
   EXPECT_GT(found, tried / 2);
 }
 
-TEST(ViewRule, SlicedAndRepeatedSets) {
+TEST(ViewRule, SlicedAndUnflattenedSets) {
   IndexSet set(2, 5);
   set.append({7, 11});
   set.append({14, 15});
@@ -174,8 +195,6 @@ TEST(ViewRule, SlicedAndRepeatedSets) {
   EXPECT_EQ(to_string(sliced(set, 3, 1, 6)), "{0..1, 4..5}");
   EXPECT_EQ(to_string(sliced(set, 1, 3, 5)), "{1..3}");
   EXPECT_EQ(to_string(sliced(set, 4, 10, 2)), "{0..1}");
-  EXPECT_EQ(to_string(repeated(IndexSet(1, 3), 4, 2)), "{1..2, 5..6}");
-  EXPECT_EQ(to_string(repeated(IndexSet(0, 4), 4, 2)), "{0..7}");
   EXPECT_EQ(to_string(unflatten({3, 4}, IndexSet(4, 12))->front()), "{1..2}");
   EXPECT_FALSE(unflatten({3, 4}, IndexSet(3, 12)));
   EXPECT_FALSE(unflatten({3, 4}, IndexSet(0, 5)));

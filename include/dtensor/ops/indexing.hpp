@@ -3,11 +3,11 @@
 /// Operators that pick elements by tensors of indices or of truth values, on `Tensor` and
 /// `DTensor`, after those of the same names in PyTorch.
 ///
-/// Index tensors are of an integer type, and count from 0. One that is out of range throws
-/// `IndexError` on every rank: an index tensor that is sharded is looked at by all ranks together,
-/// with one small all-reduce; one that is replicated needs none. Scalar types that differ throw
-/// `TypeError`, shapes that do not fit `ValueError`. A `Tensor` together with a `DTensor` is a
-/// `TypeError`. No operator gathers the tensor it picks from.
+/// Index tensors are of an integer type (`TypeError`), and count from 0. One that is out of range
+/// throws `IndexError` on every rank: an index tensor that is sharded is looked at by all ranks
+/// together, with one small all-reduce; one that is replicated needs none. Scalar types that differ
+/// throw `TypeError`, shapes that do not fit `ValueError`. A `Tensor` together with a `DTensor` is
+/// a `TypeError`. No operator gathers the tensor it picks from.
 #pragma once
 
 #include <cstdint>
@@ -43,14 +43,14 @@ T scatter_add(const T& a, std::int64_t dim, const T& index, const T& src);
 
 /// `value` where `mask` is true, else the element of `a`; with broadcasting. Partial is handed on
 /// where the reduction of `value` is `value`, such as a sum for 0. Throws `TypeError` for a mask
-/// that is not bool and for a value of a higher kind than the tensor. Collective where an input has
-/// to be redistributed.
+/// that is not bool and for a value of a higher kind than the tensor; bool takes 0 and 1.
+/// Collective where an input has to be redistributed.
 template <AnyTensor T>
 T masked_fill(const T& a, const T& mask, const Scalar& value);
 
 /// A new last dimension of `classes`, with 1 at the index and 0 elsewhere, in int64. With -1, as
 /// many as the largest index needs: an all-reduce of one number, and `StateError` on ranks outside
-/// of the mesh. Any shard stays.
+/// of the mesh. Throws `ValueError` for a size that overflows. Any shard stays.
 template <AnyTensor T>
 T one_hot(const T& index, std::int64_t classes = -1);
 

@@ -10,8 +10,9 @@
 namespace dtensor {
 
 /// `start`, `start + step`, ... up to but not including `end`. Integers are exact, others are
-/// computed in double. Throws `ValueError` for a step of zero or away from `end`, `TypeError` for
-/// bool and complex and where an integer type is asked for numbers that are not. As the factories
+/// computed in double. Throws `ValueError` for a step of zero or away from `end`, for infinity and
+/// NaN and for numbers that an integer type cannot hold, `TypeError` for bool and complex and where
+/// an integer type is asked for numbers that are not integers. As the factories
 /// of `distributed/factories.hpp` otherwise.
 DTensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const DeviceMesh& mesh,
                const Placements& placements, DType dtype = DType::float64);
@@ -20,8 +21,9 @@ DTensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype,
               DeviceKind device);
 
-/// `steps` numbers from `start` to `end`, both included. Throws `ValueError` for a negative number
-/// of them, `TypeError` for a type that is not floating-point.
+/// `steps` numbers from `start` to `end`, both included exactly. Throws `ValueError` for a negative
+/// number of them and for an end that is infinite or NaN, `TypeError` for a type that is not
+/// floating-point.
 DTensor linspace(double start, double end, std::int64_t steps, const DeviceMesh& mesh,
                  const Placements& placements, DType dtype = DType::float64);
 DTensor linspace(double start, double end, std::int64_t steps, const FactoryOptions& options = {});

@@ -32,8 +32,10 @@ struct DimGroup {
 /// Everything is one group where there are no elements.
 std::vector<DimGroup> dim_groups(const Shape& in, const Shape& out);
 
-/// The most intervals that a set of indices is expanded to when a view is looked for.
-inline constexpr std::int64_t max_view_intervals = 4096;
+/// The most intervals, of all ranks together, that the indices of uneven shards are written down in
+/// when a view is looked for: it bounds the time and memory that a view takes. Even shards need
+/// none.
+inline constexpr std::int64_t max_view_intervals = std::int64_t{1} << 16;
 
 /// The indices, in a dimension that flattens dimensions of these extents, of a product of index
 /// sets. Empty when that takes more than `max_intervals` intervals.
@@ -44,7 +46,8 @@ std::optional<IndexSet> flatten(const Shape& extents, const std::vector<IndexSet
 std::optional<std::vector<IndexSet>> unflatten(const Shape& extents, const IndexSet& set);
 
 /// The layout of the same elements in the same places, seen with another shape. Empty when no
-/// placements describe that. Throws nothing for shapes of the same number of elements.
+/// placements describe that, or where that takes more than `max_view_intervals`. Throws nothing for
+/// shapes of the same number of elements.
 std::optional<Layout> view_layout(const Layout& layout, const Shape& shape);
 
 /// What becomes of the set of indices that a rank holds along one dimension.
@@ -57,8 +60,6 @@ std::optional<Layout> mapped_layout(const Layout& layout, int dim, std::int64_t 
 
 /// The indices `start`, `start + step`, ... (`length` of them) that are in `set`, numbered from 0.
 IndexSet sliced(const IndexSet& set, std::int64_t start, std::int64_t step, std::int64_t length);
-/// `times` copies of a set of indices of a dimension of `extent`, one after the other.
-IndexSet repeated(const IndexSet& set, std::int64_t extent, std::int64_t times);
 
 /// What coordinates hold of some dimensions.
 struct Holdings {

@@ -23,9 +23,9 @@ struct Fill {
                             static_cast<std::uint64_t>(i) *
                                 static_cast<std::uint64_t>(s.integer_step));
     } else if (s.ends_exactly && i >= s.count / 2) {
-      return scalar_cast<T>(s.last - static_cast<double>(s.count - 1 - i) * s.step);
+      return scalar_cast<T>(s.scale * (s.last - static_cast<double>(s.count - 1 - i) * s.step));
     } else {
-      return scalar_cast<T>(s.start + static_cast<double>(i) * s.step);
+      return scalar_cast<T>(s.scale * (s.start + static_cast<double>(i) * s.step));
     }
   }
 };
