@@ -75,14 +75,6 @@ void check_indices(const char* function, const T& index, const T& of, int dim) {
                                 }});
 }
 
-void check_mesh(const char* function, const DTensor& a, const DTensor& b) {
-  if (a.device_mesh() == b.device_mesh()) return;
-  throw LayoutError(
-      function,
-      fmt::format("inputs on {} and on {}", to_string(a.device_mesh()), to_string(b.device_mesh())),
-      "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
-}
-
 // Whether ranks that share dimension `dim` of a tensor have different parts of another one.
 bool is_spread(const DTensor& tensor, const Layout& layout, int dim) {
   const auto& split = layout.split_by(dim);
@@ -91,17 +83,18 @@ bool is_spread(const DTensor& tensor, const Layout& layout, int dim) {
   });
 }
 
-DTensor reduced(const char* function, const DTensor& a) {
-  return with_partials(function, a, [](ReduceOp) { return false; });
+DTensor reduced(const char* function, const DTensor& a, int input) {
+  return with_partials(
+      function, a, [](ReduceOp) { return false; }, input);
 }
 
-DTensor moved(const char* function, const DTensor& a, const Layout& layout) {
+DTensor moved(const char* function, const DTensor& a, OperatorInput input, const Layout& layout) {
   return redistribute(a, a.device_mesh(), layout, false, function,
-                      "the operator needs its inputs under placements that fit together");
+                      "the operator needs its inputs under placements that fit together", input);
 }
 
-DTensor replicated(const char* function, const DTensor& a) {
-  return moved(function, a,
+DTensor replicated(const char* function, const DTensor& a, OperatorInput input) {
+  return moved(function, a, input,
                a.layout().with_placements(
                    Placements(static_cast<std::size_t>(a.device_mesh().dim()), Replicate())));
 }
@@ -243,7 +236,8 @@ Tensor index_selected(const Tensor& a, int dim, const Tensor& index) {
 DTensor index_selected(const DTensor& a, int dim, const DTensor& index) {
   check_mesh("index_select", a, index);
   const bool across = ranks_along(a.layout(), dim) > 1;
-  const DTensor where = across ? replicated("index_select", index) : reduced("index_select", index);
+  const DTensor where =
+      across ? replicated("index_select", index, 1) : reduced("index_select", index, 1);
   check_indices("index_select", where, a, dim);
   if (across) return select_across_ranks(a, dim, where);
   return dispatch({"index_select", rule_around(a.dim(), dim, index_select_rule), a.dtype()},
@@ -283,13 +277,13 @@ Tensor gathered(const Tensor& a, int dim, const Tensor& index) {
 
 DTensor gathered(const DTensor& a, int dim, const DTensor& index) {
   check_mesh("gather", a, index);
-  const DTensor where = reduced("gather", index);
+  const DTensor where = reduced("gather", index, 1);
   check_indices("gather", where, a, dim);
   const std::int64_t extent = a.shape()[dim];
   DTensor part = cut_to("gather", a, index.shape(), dim);
   if (is_spread(where, part.layout(), dim)) {
     // Not all indices to all ranks, if that can be.
-    if (const auto lines = whole_lines(part.layout(), dim)) part = moved("gather", part, *lines);
+    if (const auto lines = whole_lines(part.layout(), dim)) part = moved("gather", part, 0, *lines);
   }
   if (ranks_along(part.layout(), dim) == 1) {
     return dispatch(
@@ -310,7 +304,7 @@ DTensor gathered(const DTensor& a, int dim, const DTensor& index) {
   for (const auto& entry : x.layout().shard_order()) {
     if (entry.first != dim) order.push_back(entry);
   }
-  const DTensor at = moved("gather", where, where.layout().with_placements(indices, order));
+  const DTensor at = moved("gather", where, 1, where.layout().with_placements(indices, order));
   return assemble(x, at.layout().with_placements(result, order), a.dtype(), [&] {
     return gather_held(x.to_local(), dim, as_index(at.to_local()),
                        x.layout().index_set(*x.device_mesh().coordinate(), dim));
@@ -360,7 +354,7 @@ DTensor cuttable(const DTensor& a, const Shape& shape, int but) {
     const auto& mesh_dims = entry.second;
     if (placements[static_cast<std::size_t>(mesh_dims.front())].is_shard()) order.push_back(entry);
   }
-  return moved("scatter_add", a, a.layout().with_placements(placements, order));
+  return moved("scatter_add", a, 0, a.layout().with_placements(placements, order));
 }
 
 // The indices have been checked.
@@ -368,12 +362,13 @@ DTensor add_at(const DTensor& a, int dim, const DTensor& where, const DTensor& s
   if (is_spread(where, a.layout(), dim) || is_spread(src, a.layout(), dim)) {
     // Not all indices and sources to all ranks, if that can be.
     if (const auto lines = whole_lines(a.layout(), dim)) {
-      const DTensor sum = add_at(moved("scatter_add", a, *lines), dim, where, src);
+      const DTensor sum = add_at(moved("scatter_add", a, 0, *lines), dim, where, src);
       Placements back = sum.placements();
       for (std::size_t m = 0; m < back.size(); ++m) {
         if (a.placements()[m].is_shard()) back[m] = a.placements()[m];
       }
-      return moved("scatter_add", sum, a.layout().with_placements(back, a.layout().shard_order()));
+      return moved("scatter_add", sum, 0,
+                   a.layout().with_placements(back, a.layout().shard_order()));
     }
   }
   const Shape& shape = where.shape();
@@ -384,9 +379,9 @@ DTensor add_at(const DTensor& a, int dim, const DTensor& where, const DTensor& s
     const bool linear = p.is_partial(ReduceOp::sum) || p.is_partial(ReduceOp::avg);
     if (p.is_partial() && !(linear && src.layout().placement(m) == p)) p = Replicate();
   }
-  const DTensor to =
-      cuttable(moved("scatter_add", a, a.layout().with_placements(both, a.layout().shard_order())),
-               shape, dim);
+  const DTensor to = cuttable(
+      moved("scatter_add", a, 0, a.layout().with_placements(both, a.layout().shard_order())), shape,
+      dim);
   const DTensor result =
       assemble(to, to.layout(), a.dtype(), [&] { return to.to_local().clone(); });
   const DTensor part = cut_to("scatter_add", result, shape, dim);  // shares its memory
@@ -399,9 +394,9 @@ DTensor add_at(const DTensor& a, int dim, const DTensor& where, const DTensor& s
   for (const auto& entry : part.layout().shard_order()) {
     if (entry.first != dim) order.push_back(entry);
   }
-  const DTensor at = moved("scatter_add", where, where.layout().with_placements(indices, order));
+  const DTensor at = moved("scatter_add", where, 1, where.layout().with_placements(indices, order));
   const DTensor cut = cut_to("scatter_add", src, shape, -1);
-  const DTensor from = moved("scatter_add", cut, cut.layout().with_placements(sources, order));
+  const DTensor from = moved("scatter_add", cut, 2, cut.layout().with_placements(sources, order));
   if (a.device_mesh().is_member()) {
     add_held(part.to_local(), dim, as_index(at.to_local()), from.to_local(),
              part.layout().index_set(*part.device_mesh().coordinate(), dim));
@@ -412,7 +407,7 @@ DTensor add_at(const DTensor& a, int dim, const DTensor& where, const DTensor& s
 DTensor scatter_added(const DTensor& a, int dim, const DTensor& index, const DTensor& src) {
   check_mesh("scatter_add", a, index);
   check_mesh("scatter_add", a, src);
-  const DTensor where = reduced("scatter_add", index);
+  const DTensor where = reduced("scatter_add", index, 1);
   check_indices("scatter_add", where, a, dim);
   bool alike = src.shape() == where.shape() && ranks_along(a.layout(), dim) == 1;
   for (int d = 0; d < a.dim(); ++d) alike = alike && (d == dim || where.shape()[d] == a.shape()[d]);
@@ -470,7 +465,7 @@ Tensor with_classes(const Tensor& index, std::int64_t classes) {
 
 DTensor with_classes(const DTensor& index, std::int64_t classes) {
   const DeviceMesh& mesh = index.device_mesh();
-  const DTensor where = reduced("one_hot", index);
+  const DTensor where = reduced("one_hot", index, 0);
   check_hot(where, classes);
   const Shape shape = hot_shape(where.shape(), classes, [&] {
     if (!mesh.is_member()) {
@@ -481,7 +476,7 @@ DTensor with_classes(const DTensor& index, std::int64_t classes) {
     const Placements each(static_cast<std::size_t>(mesh.dim()), Partial(ReduceOp::max));
     const DTensor maxima(mesh, Layout({}, mesh.grid(), each),
                          Tensor::full({}, largest, DType::int64, mesh.device()));
-    return replicated("one_hot", maxima).to_local().item<std::int64_t>();
+    return replicated("one_hot", maxima, {0, &index.layout()}).to_local().item<std::int64_t>();
   });
   const Layout to(shape, where.layout().grid(), where.placements(), where.layout().shard_order());
   return assemble(where, to, DType::int64,

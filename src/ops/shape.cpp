@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "dtensor/core/error.hpp"
+#include "dtensor/ops/dispatch.hpp"
 #include "dtensor/ops/promotion.hpp"
 #include "shape_primitives.hpp"
 
@@ -148,11 +149,7 @@ void check_one_place(const char* function, const Tensor& a, const Tensor& b) {
   check_same_memory(function, a, b);
 }
 void check_one_place(const char* function, const DTensor& a, const DTensor& b) {
-  if (a.device_mesh() == b.device_mesh()) return;
-  throw LayoutError(
-      function,
-      fmt::format("inputs on {} and on {}", to_string(a.device_mesh()), to_string(b.device_mesh())),
-      "inputs on one mesh; redistribute(mesh, placements) moves a tensor to another");
+  detail::check_mesh(function, a, b);
 }
 
 template <class T>

@@ -48,8 +48,9 @@ std::optional<Layout> cached_view(const Layout& layout, const Shape& shape) {
   return cached('v', layout, shape, [&] { return view_layout(layout, shape); });
 }
 
-DTensor moved(const char* function, const DTensor& a, const Layout& layout, const char* reason) {
-  return redistribute(a, a.device_mesh(), layout, false, function, reason);
+DTensor moved(const char* function, const DTensor& a, const Layout& layout, const char* reason,
+              int input = 0) {
+  return redistribute(a, a.device_mesh(), layout, false, function, reason, input);
 }
 
 // The mesh dimensions that split dimensions `begin` to `end` split `to` evenly instead.
@@ -525,7 +526,8 @@ DTensor concatenated(const char* function, const std::vector<DTensor>& tensors, 
   for (const DTensor& t : tensors) {
     extent += t.shape()[dim];
     inputs.push_back(redistribute(t, mesh, aligned(t.layout(), common, dim), true, function,
-                                  "the inputs need placements that fit together"));
+                                  "the inputs need placements that fit together",
+                                  static_cast<int>(inputs.size())));
   }
   const Layout to = resized(common, dim, extent);
   return assemble(tensors.front(), to, tensors.front().dtype(), [&] {
@@ -548,14 +550,15 @@ DTensor concatenated(const char* function, const std::vector<DTensor>& tensors, 
   });
 }
 
-DTensor with_partials(const char* function, const DTensor& a, FunctionRef<bool(ReduceOp)> keeps) {
+DTensor with_partials(const char* function, const DTensor& a, FunctionRef<bool(ReduceOp)> keeps,
+                      int input) {
   Placements placements = a.placements();
   for (Placement& p : placements) {
     if (p.is_partial() && !keeps(p.reduce_op())) p = Replicate();
   }
   if (placements == a.placements()) return a;
   return moved(function, a, a.layout().with_placements(placements, a.layout().shard_order()),
-               "the operator needs the reduced value of a Partial input");
+               "the operator needs the reduced value of a Partial input", input);
 }
 
 }  // namespace dtensor::detail

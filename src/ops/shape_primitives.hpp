@@ -54,8 +54,11 @@ Tensor concatenated(const char* function, const std::vector<Tensor>& tensors, in
 DTensor concatenated(const char* function, const std::vector<DTensor>& tensors, int dim);
 
 /// The same value, Partial only where `keeps` says so; what is not kept is reduced.
-Tensor with_partials(const char* function, const Tensor& a, FunctionRef<bool(ReduceOp)> keeps);
-DTensor with_partials(const char* function, const DTensor& a, FunctionRef<bool(ReduceOp)> keeps);
+/// \param input  which one of the operator's inputs it is
+Tensor with_partials(const char* function, const Tensor& a, FunctionRef<bool(ReduceOp)> keeps,
+                     int input = 0);
+DTensor with_partials(const char* function, const DTensor& a, FunctionRef<bool(ReduceOp)> keeps,
+                      int input = 0);
 /// Whether the reduction of contributions that are all `value` is `value`, whatever their number.
 bool is_fixed_point(ReduceOp op, const Scalar& value);
 

@@ -109,6 +109,13 @@ TEST(ForbidImplicitCommunication, NamesWhatTheProgramKnows) {
   expect(error_text([&] { copy_(ones({12}, mesh, {Replicate()}), partial); }), "copy_", "input",
          "[P]");
   expect(error_text([&] { addcmul_(y, y, x); }), "addcmul_", "input 2", rows.c_str());
+  const DTensor index = arange(0, 12, 1, mesh, {Shard(0)}, DType::int64);
+  expect(error_text([&] { index_select(x, 0, index); }), "index_select", "input 1",
+         "(12,) as [S(0)]");
+  expect(error_text([&] {
+           cat({y, to(whole, DType::float64), mul(sum(x, 0, true), 0)});
+         }),
+         "cat", "input 2", "(1, 12) as [P]");
   for (const auto& [name, f] : std::vector<std::pair<const char*, std::function<void()>>>{
            {"var", [&] { var(x); }},
            {"argmax", [&] { argmax(x, 0); }},
