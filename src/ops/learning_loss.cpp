@@ -108,6 +108,9 @@ DTensor class_loss(const char* function, const DTensor& a, const DTensor& target
 }
 
 namespace {
+void check_one_place(const Tensor& a, const Tensor& b) { check_same_memory("mse_loss", a, b); }
+void check_one_place(const DTensor& a, const DTensor& b) { check_mesh("mse_loss", a, b); }
+
 template <class T>
 T mean_square(const T& a, const T& target, LossReduction reduction) {
   for (DType dtype : {a.dtype(), target.dtype()}) check_ordered("mse_loss", dtype);
@@ -117,15 +120,13 @@ T mean_square(const T& a, const T& target, LossReduction reduction) {
         fmt::format("shapes {} and {}", to_string(a.shape()), to_string(target.shape())),
         "tensors of one shape");
   }
+  check_one_place(a, target);
   constexpr const char* name = "mse_loss";
   const DType type = fractional_dtype(promoted_dtype(a.dtype(), target.dtype()));
-  const T x = to(name, a, type), y = to(name, target, type);
-  const T difference = pointwise(PointwiseOp::sub, {x, y}, name);
-  const T square = pointwise(PointwiseOp::mul, {difference, difference}, name);
+  const T difference = dtensor::sub(to(name, a, type), to(name, target, type));
+  const T square = dtensor::mul(difference, difference);
   if (reduction == LossReduction::none) return square;
-  const DimSet all = Dims(all_dims).of(name, square.dim());
-  return reduction == LossReduction::sum ? sum(name, square, all, false)
-                                         : mean(name, square, all, false);
+  return reduction == LossReduction::sum ? dtensor::sum(square) : dtensor::mean(square);
 }
 }  // namespace
 

@@ -142,11 +142,10 @@ void draw(const char* label, const detail::Part& part, const RandomBlocks& block
 
 /// Calls `write` with memory for the elements of a part in row-major order: its own, or one that
 /// is copied to it afterwards. Throws `ValueError` where elements share memory, which would keep
-/// one of their numbers only. Ranks do not learn of one another's memory: call it when the offset
-/// is taken, so that generators stay equal.
+/// one of their numbers only.
 template <class Write>
 void write_contiguous(const char* function, const detail::Part& part, const Write& write) {
-  check_injective(function, part.local.shape(), part.local.strides());
+  check_injective(function, part.whole, part.strides);
   detail::Part dense = part;
   if (!part.local.is_contiguous()) {
     dense.local = Tensor::empty(part.local.shape(), part.local.dtype(), part.local.device());

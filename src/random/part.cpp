@@ -24,7 +24,7 @@ bool is_whole(const IndexSet& set, std::int64_t extent) { return set.size() == e
 // Makes the runs of the last dimension as long as they are: a dimension that is held wholly is
 // part of the one before it.
 Part merged(Tensor local, const Shape& shape, const std::vector<IndexSet>& sets) {
-  Part part{std::move(local), {}, {}};
+  Part part{std::move(local), {}, {}, {}, {}};
   int last = shape.size() - 1;
   std::int64_t inner = 1;
   while (last >= 0 && is_whole(sets[static_cast<std::size_t>(last)], shape[last])) {
@@ -52,7 +52,7 @@ std::vector<IndexSet> index_sets(const DTensor& tensor) {
 
 Part part_of(const char*, const Tensor& tensor) {
   const std::int64_t count = tensor.numel();
-  return {tensor, {count}, {IndexSet(0, count)}};
+  return {tensor, {count}, {IndexSet(0, count)}, tensor.shape(), tensor.strides()};
 }
 
 Part part_of(const char* function, const DTensor& tensor) {
@@ -61,8 +61,12 @@ Part part_of(const char* function, const DTensor& tensor) {
                       "Shard or Replicate: random contributions make up no number of the "
                       "distribution; redistribute reduces a Partial tensor");
   }
-  if (!tensor.device_mesh().is_member()) return {tensor.to_local(), {0}, {IndexSet()}};
-  return merged(tensor.to_local(), tensor.shape(), index_sets(tensor));
+  Part part = tensor.device_mesh().is_member()
+                  ? merged(tensor.to_local(), tensor.shape(), index_sets(tensor))
+                  : Part{tensor.to_local(), {0}, {IndexSet()}};
+  part.whole = tensor.shape();
+  part.strides = tensor.stride();
+  return part;
 }
 
 Tensor empty_like(const Tensor& like, DType dtype) {

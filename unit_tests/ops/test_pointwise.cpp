@@ -432,17 +432,15 @@ TEST(Pointwise, ComparisonsWithNumbersOutOfRange) {
   EXPECT_EQ(doubles(bytes > 199.5), (Values{0, 1, 1}));
 }
 
-// A number is what a tensor of its common type would hold.
-TEST(Pointwise, NumbersHaveThePrecisionOfTheTensor) {
+// What is compared is what a tensor of the common type would hold.
+TEST(Pointwise, ComparedNumbersHaveThePrecisionOfTheTensor) {
   for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
     const Tensor x = Tensor::full({3}, 0.1, dtype);
     EXPECT_EQ(doubles(x == 0.1), (Values{1, 1, 1})) << to_string(dtype);
     EXPECT_EQ(doubles(0.1 <= x), (Values{1, 1, 1}));
     EXPECT_EQ(doubles(x < 0.1), (Values{0, 0, 0}));
-    EXPECT_EQ(doubles(x + 0.3), doubles(x + Tensor::full({3}, 0.3, dtype)));
     EXPECT_EQ(doubles(clamp(x, 0.2, 0.3)), doubles(Tensor::full({3}, 0.2, dtype)));
   }
-  EXPECT_EQ(doubles(vector({0.5}, DType::float16) * 100000.0), (Values{inf}));
 }
 
 TEST(Pointwise, IntegersAreCheckedAgainstTheCommonType) {

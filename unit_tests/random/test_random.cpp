@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "dtensor/ops/shape.hpp"
 #include "random_checks.hpp"
 
 using namespace dtensor;
@@ -227,7 +228,9 @@ TEST(Random, ElementsThatShareMemoryAreRefused) {
   refuses("exponential_", [&](Generator& g) { exponential_(expanded, 1, g); });
   refuses("bernoulli_", [&](Generator& g) { bernoulli_(expanded, 0.5, g); });
   const DeviceMesh mesh({world_size()});
-  const DTensor x = from_local(expanded, mesh, {Shard(0)});
+  // Ranks that hold nothing find it, too.
+  const DTensor x =
+      expand(distribute_tensor(Tensor::zeros({1, 5}, DType::float64), mesh, {Shard(1)}), {4, 5});
   refuses("uniform_", [&](Generator& g) { uniform_(x, 0, 1, g); });
   EXPECT_EQ(row.to_vector<double>(), std::vector<double>(5, 0.0));
   EXPECT_NO_THROW(uniform_(row.as_strided({1, 5}, {0, 1}, 0)));

@@ -30,6 +30,8 @@ struct Part {
   Tensor local;
   Shape shape;                 ///< of the whole; dimensions held wholly are one with the one before
   std::vector<IndexSet> sets;  ///< per such dimension
+  Shape whole = {};            ///< shape and strides of the whole, alike on every rank
+  Extents strides = {};
 };
 /// Throws `LayoutError` naming `function` for a Partial tensor.
 Part part_of(const char* function, const Tensor& tensor);

@@ -78,7 +78,7 @@ DeviceKind common_device(const char* function, const Operands<Tensor>& operands)
   return first->device();
 }
 
-// A number has the operands' common type, and with it the precision of a tensor's elements.
+// A number that is compared has the precision of the elements it is compared with.
 Scalar rounded(const Scalar& number, DType common) {
   if (common == DType::float16) return number.to<float16>();
   if (common == DType::bfloat16) return number.to<bfloat16>();
@@ -116,7 +116,9 @@ void run(PointwiseOp op, const Tensor& out, const Operands<Tensor>& operands, DT
       call.operand[i].data = operand.tensor->data();
       call.operand[i].dtype = operand.tensor->dtype();
     } else {
-      set_number(call.operand[i], rounded(operand.number, common), call.kernel.dtype[i]);
+      const bool compares = out.dtype() == DType::boolean;
+      set_number(call.operand[i], compares ? rounded(operand.number, common) : operand.number,
+                 call.kernel.dtype[i]);
     }
   }
   if (all_dense(out, operands)) {
