@@ -12,6 +12,10 @@ function(dtensor_configure_target target)
     ${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                       $<$<AND:${gcc_12}>:-Wno-restrict>
                       $<$<BOOL:${DTensor_WARNINGS_AS_ERRORS}>:-Werror>)
+  # {fmt} 9 and older leave out half of their constexpr where nvcc is the compiler, and fail in C++20.
+  if(DTensor_ENABLE_CUDA)
+    target_compile_definitions(${target} PRIVATE FMT_USE_CONSTEXPR=1)
+  endif()
 endfunction()
 
 # dtensor_require_package(<package> INSTALL <Debian package> OPTION <option that needs it>)

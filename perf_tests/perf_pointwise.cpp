@@ -42,9 +42,7 @@ struct Kernels {
   };
   struct Exp {
     Vector<T> o, x;
-    KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const {
-      o(i) = Kokkos::Experimental::exp(x(i));
-    }
+    KOKKOS_INLINE_FUNCTION void operator()(const std::int64_t i) const { o(i) = std::exp(x(i)); }
   };
   struct Where {
     Vector<T> o;

@@ -48,7 +48,7 @@ void sync(const FileContext& directory) {
 }
 
 // Swaps two directories in one step where the system can. Returns 0 or the error number.
-int exchange([[maybe_unused]] const std::string& a, [[maybe_unused]] const std::string& b) {
+int exchange_at_once([[maybe_unused]] const std::string& a, [[maybe_unused]] const std::string& b) {
 #ifdef RENAME_EXCHANGE
   return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
 #else
@@ -123,7 +123,7 @@ void DirectoryReplacement::commit() {
   try {
     sync(writing(function_, staging_, ""));
     if (fs::exists(target_)) {
-      const int status = exchange(staging_, target_);
+      const int status = exchange_at_once(staging_, target_);
       if (status == ENOSYS || status == EINVAL) {
         exchange_in_three_steps(staging_, target_);
       } else if (status != 0) {

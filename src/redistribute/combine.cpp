@@ -4,6 +4,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "dtensor/core/tensor.hpp"
+
 namespace dtensor {
 
 namespace {
@@ -129,14 +131,12 @@ void run(T* out, const std::vector<const void*>& contributions, std::int64_t cou
     Kokkos::parallel_for("dtensor::combine", Policy(0, blocks),
                          [=](const std::int64_t item) { f.host(item); });
   } else {
-    Kokkos::View<const T* [1], typename Execution::memory_space> list(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, "dtensor::contributions"),
-        contributions.size());
-    Kokkos::View<const T* [1], Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> host(
-        reinterpret_cast<const T**>(const_cast<const void**>(contributions.data())),
-        contributions.size());
-    Kokkos::deep_copy(list, host);
-    f.contributions = list.data();
+    // As numbers: a View would take the stars of a pointer type for dimensions.
+    std::vector<std::int64_t> addresses;
+    for (const void* c : contributions) addresses.push_back(reinterpret_cast<std::intptr_t>(c));
+    const Tensor list = Tensor::from_vector(
+        addresses, {static_cast<std::int64_t>(addresses.size())}, DeviceKind::device);
+    f.contributions = static_cast<const T* const*>(list.data());
     Kokkos::parallel_for("dtensor::combine", Policy(0, count), f);
     Execution().fence();  // the list goes out of scope
   }

@@ -302,6 +302,31 @@ TEST(Random, OnlyTheShardIsMade) {
   }
 }
 
+// Kernels have functions of their own: device compilers take no lambda in the body of a test.
+void write_indices(const GlobalIndex<>& index, const Shape& local, const Tensor& found,
+                   const Tensor& by_indices) {
+  const auto out = found.view<std::int64_t*>(), other = by_indices.view<std::int64_t*>();
+  const std::int64_t n1 = local[1], n2 = local[2];
+  Kokkos::parallel_for(
+      "dtensor::test", static_cast<int>(index.size()), KOKKOS_LAMBDA(const std::int64_t i) {
+        out(i) = index(i);
+        other(i) = index(i / (n1 * n2), i / n2 % n1, i % n2);
+      });
+}
+
+void draw_by_kernel(const Tensor& local, const GlobalIndex<>& index, Generator& generator) {
+  const auto random = generator.device();
+  auto* const out = local.data_as<double>();
+  Kokkos::parallel_for(
+      "dtensor::test", static_cast<int>(index.size()), KOKKOS_LAMBDA(const std::int64_t i) {
+        auto r = random.at(index(i));
+        double sum = r.normal<double>() + r.uniform<double>() * 3 - r.exponential<double>();
+        sum += static_cast<double>(r.normal<float>() + r.uniform<float>() + r.exponential<float>());
+        out[i] =
+            sum + static_cast<double>(r.uint64() >> 60) + static_cast<double>(r.uint32() >> 30);
+      });
+}
+
 TEST(Random, GlobalIndicesOfEveryLayout) {
   const Shape shape{5, 6, 7};
   std::vector<std::int64_t> values(static_cast<std::size_t>(shape.product()));
@@ -315,18 +340,15 @@ TEST(Random, GlobalIndicesOfEveryLayout) {
       ASSERT_EQ(index.size(), x.to_local().numel());
       const Tensor found = Tensor::empty({x.to_local().numel()}, DType::int64);
       const Tensor by_indices = Tensor::empty({x.to_local().numel()}, DType::int64);
-      const auto out = found.view<std::int64_t*>(), other = by_indices.view<std::int64_t*>();
-      const std::int64_t n1 = x.to_local().shape()[1], n2 = x.to_local().shape()[2];
-      Kokkos::parallel_for(
-          "dtensor::test", static_cast<int>(index.size()), KOKKOS_LAMBDA(const std::int64_t i) {
-            out(i) = index(i);
-            other(i) = index(i / (n1 * n2), i / n2 % n1, i % n2);
-          });
+      write_indices(index, x.to_local().shape(), found, by_indices);
       EXPECT_EQ(found.to_vector<std::int64_t>(), expected) << to_string(x.layout());
       EXPECT_EQ(by_indices.to_vector<std::int64_t>(), expected) << to_string(x.layout());
       if (index.size() == 0) continue;
-      const std::int64_t last = x.to_local().shape()[0] - 1;
-      const auto of_last = [&](auto... others) { return index(last, n1 - 1, others...); };
+      const Shape& local = x.to_local().shape();
+      const auto on_host = global_index<Kokkos::HostSpace>(x);
+      const auto of_last = [&](auto... others) {
+        return on_host(local[0] - 1, local[1] - 1, others...);
+      };
       EXPECT_EQ(of_last(std::int64_t{0}, std::int64_t{9}), of_last(std::int64_t{0}));
       EXPECT_EQ(of_last() / 7, of_last(std::int64_t{0}) / 7) << "what is left out counts as none";
     }
@@ -334,26 +356,14 @@ TEST(Random, GlobalIndicesOfEveryLayout) {
 }
 
 TEST(Random, KernelsOfOnesOwnAreTheSameUnderEveryLayout) {
-  const auto fill = [](const Tensor& local, const GlobalIndex<>& index, Generator& generator) {
-    const auto random = generator.device();
-    auto* const out = local.data_as<double>();
-    Kokkos::parallel_for(
-        "dtensor::test", static_cast<int>(index.size()), KOKKOS_LAMBDA(const std::int64_t i) {
-          auto r = random.at(index(i));
-          double sum = r.normal<double>() + r.uniform<double>() * 3 - r.exponential<double>();
-          sum +=
-              static_cast<double>(r.normal<float>() + r.uniform<float>() + r.exponential<float>());
-          out[i] =
-              sum + static_cast<double>(r.uint64() >> 60) + static_cast<double>(r.uint32() >> 30);
-        });
-  };
   const Tensor whole = Tensor::empty(odd_shape, DType::float64);
   Generator one(1);
-  fill(whole, GlobalIndex<>({odd_shape.product()}, {IndexSet(0, odd_shape.product())}), one);
+  draw_by_kernel(whole, GlobalIndex<>({odd_shape.product()}, {IndexSet(0, odd_shape.product())}),
+                 one);
   expect_layouts_agree("a kernel", whole, [&](const DeviceMesh& mesh, const Placements& p) {
     const DTensor x = empty(odd_shape, mesh, p);
     Generator generator(1);
-    fill(x.to_local(), global_index(x), generator);
+    draw_by_kernel(x.to_local(), global_index(x), generator);
     EXPECT_EQ(generator.offset(), 256u);
     return x;
   });

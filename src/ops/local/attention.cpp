@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "learning.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 #include "run_table.hpp"
@@ -58,7 +59,7 @@ struct AttentionBlock {
     A* const values = keys + key_block * depth;
     A* const weights = values + key_block * width;  // of one query
     for (std::int64_t i = 0; i < rows * depth; ++i) q[i] = scalar_cast<A>(query[i]) * task.scale;
-    for (std::int64_t i = 0; i < rows; ++i) max[i] = -std::numeric_limits<A>::infinity();
+    for (std::int64_t i = 0; i < rows; ++i) max[i] = -limits::infinity<A>;
 
     const std::int64_t seen = task.visible(first + rows - 1);
     for (std::int64_t begin = 0; begin < seen; begin += key_block) {
@@ -79,7 +80,7 @@ struct AttentionBlock {
         for (std::int64_t j = 0; j < n; ++j) {
           top = (weights[j] > top) | is_nan(weights[j]) ? weights[j] : top;
         }
-        if (top == -std::numeric_limits<A>::infinity()) continue;  // no weight so far
+        if (top == -limits::infinity<A>) continue;  // no weight so far
         const A shrink = max[i] == top ? A(1) : exponential(max[i] - top);
         A sum = 0;
         for (std::int64_t j = 0; j < n; ++j) sum += weights[j] = exponential(weights[j] - top);
@@ -133,7 +134,7 @@ struct AttentionRow {
     const T* const query = task.query + item * task.depth;
     A* const sums = task.sums + item * width;
     for (std::int64_t f = 0; f < width; ++f) sums[f] = 0;
-    A max = -std::numeric_limits<A>::infinity(), total = 0;
+    A max = -limits::infinity<A>, total = 0;
     const std::int64_t seen = task.visible(item % task.queries);
     for (std::int64_t j = 0; j < seen; ++j) {
       const T* const key = task.key + (batch * task.keys + j) * task.depth;
@@ -144,7 +145,7 @@ struct AttentionRow {
       }
       score *= task.scale;
       const A top = (score > max) | is_nan(score) ? score : max;
-      if (top == -std::numeric_limits<A>::infinity()) continue;  // no weight so far
+      if (top == -limits::infinity<A>) continue;  // no weight so far
       const A shrink = max == top ? A(1) : exponential(max - top);
       const A weight = exponential(score - top);
       total = total * shrink + weight;

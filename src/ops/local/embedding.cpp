@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels that pick elements by integers: embeddings and losses of classes.
-#include <limits>
-
 #include "learning.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 #include "run_table.hpp"
@@ -25,7 +24,7 @@ struct EmbedRow {
     T* KOKKOS_RESTRICT o = out + i * length;
     if (row < 0) {
       const bool bad = index < 0 || index >= rows;
-      const T fill = scalar_cast<T>(bad ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+      const T fill = scalar_cast<T>(bad ? limits::not_a_number<double> : 0.0);
       for (std::int64_t k = 0; k < length; ++k) o[k] = fill;
       return;
     }
@@ -61,8 +60,8 @@ struct PickLoss {
     if (ignores && index == ignore) {
       // counts for nothing
     } else if (index < 0 || index >= classes) {
-      loss = std::numeric_limits<A>::quiet_NaN();
-      w = std::numeric_limits<double>::quiet_NaN();
+      loss = limits::not_a_number<A>;
+      w = limits::not_a_number<double>;
     } else {
       const std::int64_t own = held.position(index);
       if (own >= 0) {

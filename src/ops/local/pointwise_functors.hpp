@@ -5,9 +5,9 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "dtensor/core/scalar_types.hpp"
+#include "limits.hpp"
 
 namespace dtensor::functors {
 
@@ -87,9 +87,9 @@ KOKKOS_INLINE_FUNCTION Complex<R> sqrt(const Complex<R>& z) {
   // Powers of 4 keep what is squared in range.
   const R size = math::fabs(x) > math::fabs(y) ? math::fabs(x) : math::fabs(y);
   R root = R(1);
-  if (size > std::numeric_limits<R>::max() / R(16)) {
+  if (size > limits::highest<R> / R(16)) {
     x /= R(16), y /= R(16), root = R(4);
-  } else if (size < std::numeric_limits<R>::min() * R(1 << 20)) {
+  } else if (size < limits::smallest_normal<R> * R(1 << 20)) {
     x *= R(1 << 30), y *= R(1 << 30), root = R(1) / R(1 << 15);
   }
   const R t = math::sqrt((math::fabs(x) + math::hypot(x, y)) / R(2));
@@ -117,7 +117,7 @@ KOKKOS_INLINE_FUNCTION Complex<R> divide(const Complex<R>& x, const Complex<R>& 
     const auto infinite = [](const R& v) { return v == v && v - v != v - v; };
     const auto unit = [&](const R& v) { return math::copysign(infinite(v) ? R(1) : R(0), v); };
     if ((infinite(a) || infinite(b)) && finite(c) && finite(d)) {
-      const R all = std::numeric_limits<R>::infinity();
+      const R all = limits::infinity<R>;
       re = all * (unit(a) * c + unit(b) * d);
       im = all * (unit(b) * c - unit(a) * d);
     } else if ((infinite(c) || infinite(d)) && finite(a) && finite(b)) {

@@ -92,7 +92,7 @@ Load find_load(DType to, DType from) {
   return dispatch_dtype(to, [&]<class To>() -> Load {
     constexpr bool is_bool = std::is_same_v<To, bool>;
     if constexpr (is_bool || compute_dtype(dtype_of<To>) == dtype_of<To>) {
-      return dispatch_dtype(from, []<class From>() -> Load {
+      return dispatch_dtype(from, [&]<class From>() -> Load {
         // Conversion only ever goes up.
         constexpr bool loses = (is_complex_scalar<From> && !is_complex_scalar<To>) ||
                                (std::is_integral_v<To> && !std::is_integral_v<From>);

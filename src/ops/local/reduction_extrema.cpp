@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The largest and smallest elements, and where they are.
 #include <cstring>
-#include <limits>
 
 #include "dtensor/core/error.hpp"
 #include "dtensor/ops/local/reduction.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 
@@ -27,9 +27,9 @@ struct Order {
     if constexpr (std::is_same_v<A, bool>) {
       return !Largest;
     } else if constexpr (std::is_integral_v<A>) {
-      return Largest ? std::numeric_limits<A>::lowest() : std::numeric_limits<A>::max();
+      return Largest ? limits::lowest<A> : limits::highest<A>;
     } else {
-      return Largest ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::infinity();
+      return Largest ? -limits::infinity<A> : limits::infinity<A>;
     }
   }
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Variances and logarithms of sums of exponentials: reductions whose state is more than one number,
 // so that parts can be merged without loss. Chunks that stay in cache are read twice.
-#include <limits>
-
 #include "dtensor/ops/local/reduction.hpp"
 #include "dtensor/ops/promotion.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 
@@ -194,20 +193,18 @@ template <class A>
 struct MaxAndSum {
   A max, sum;
 
-  KOKKOS_INLINE_FUNCTION static MaxAndSum nothing() {
-    return {-std::numeric_limits<A>::infinity(), A(0)};
-  }
+  KOKKOS_INLINE_FUNCTION static MaxAndSum nothing() { return {-limits::infinity<A>, A(0)}; }
   KOKKOS_INLINE_FUNCTION void join(const MaxAndSum& b) {
     const A top = (b.max > max) | is_nan(b.max) ? b.max : max;
     // Nothing, or nothing but -inf, adds nothing; its exponent would be NaN.
-    const bool none = max == -std::numeric_limits<A>::infinity();
-    const bool b_none = b.max == -std::numeric_limits<A>::infinity();
+    const bool none = max == -limits::infinity<A>;
+    const bool b_none = b.max == -limits::infinity<A>;
     sum = (none ? A(0) : sum * exponential(max - top)) +
           (b_none ? A(0) : b.sum * exponential(b.max - top));
     max = top;
   }
   KOKKOS_INLINE_FUNCTION A logarithm_of_sum() const {
-    const A infinity = std::numeric_limits<A>::infinity();
+    const A infinity = limits::infinity<A>;
     return max == infinity || max == -infinity ? max : max + logarithm(sum);
   }
 };
@@ -216,7 +213,7 @@ template <class T>
 struct RowMax {
   using Value = T;
   using State = accumulate_t<T>;
-  State identity() const { return -std::numeric_limits<State>::infinity(); }
+  State identity() const { return -limits::infinity<State>; }
   State load(const T& x) const { return scalar_cast<State>(x); }
   void join(State& a, const State& b) const { a = (b > a) | is_nan(b) ? b : a; }
   void join_numbers(State& a, const State& b) const { a = b > a ? b : a; }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sums of powers of absolute values, their roots, and comparisons.
 #include <cmath>
-#include <limits>
 
 #include "dtensor/ops/local/reduction.hpp"
 #include "dtensor/ops/promotion.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 
@@ -35,7 +35,7 @@ struct PowerSum {
   bool root;
 
   KOKKOS_INLINE_FUNCTION State identity() const {
-    return P == Power::smallest ? std::numeric_limits<State>::infinity() : State(0);
+    return P == Power::smallest ? limits::infinity<State> : State(0);
   }
   KOKKOS_INLINE_FUNCTION State load(const T& x) const {
     if constexpr (P == Power::two) {
@@ -100,8 +100,7 @@ struct Differ {
       distance = absolute(u - v);
     }
     // An infinity is close to nothing but itself.
-    return !(distance <= atol + rtol * expected) ||
-           distance == std::numeric_limits<double>::infinity();
+    return !(distance <= atol + rtol * expected) || distance == limits::infinity<double>;
   }
   KOKKOS_INLINE_FUNCTION void operator()(const PerOperand<2>& offset, std::int64_t count,
                                          const PerOperand<2>& stride) const {

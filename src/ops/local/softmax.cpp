@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Softmax and normalization: each line is read while it is in cache.
 #include "learning.hpp"
+#include "limits.hpp"
 #include "reduction_loop.hpp"
 #include "reduction_types.hpp"
 
@@ -12,7 +13,7 @@ template <class T>
 struct LineMax {
   using Value = T;
   using State = accumulate_t<T>;
-  KOKKOS_INLINE_FUNCTION State identity() const { return -std::numeric_limits<State>::infinity(); }
+  KOKKOS_INLINE_FUNCTION State identity() const { return -limits::infinity<State>; }
   KOKKOS_INLINE_FUNCTION State load(const T& x) const { return scalar_cast<State>(x); }
   KOKKOS_INLINE_FUNCTION void join(State& a, const State& b) const {
     a = (b > a) | is_nan(b) ? b : a;
