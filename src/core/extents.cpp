@@ -46,7 +46,7 @@ bool is_injective(const Shape& shape, const Extents& strides) {
     if (shape[d] == 0) return true;
     if (shape[d] > 1) order[n++] = d;
   }
-  std::stable_sort(order, order + n, [&](int a, int b) { return strides[a] < strides[b]; });
+  sort_dims(order, n, [&](int a, int b) { return strides[a] < strides[b]; });
   std::int64_t reach = 0;
   for (int i = 0; i < n; ++i) {
     if (strides[order[i]] <= reach) return false;

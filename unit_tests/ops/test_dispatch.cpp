@@ -166,6 +166,13 @@ TEST(CommunicationBudget, CountsWhatOperatorsSend) {
   EXPECT_EQ(once > 0, mesh.size() > 1);
   add(rows, columns);
   EXPECT_EQ(budget.spent(), 2 * once);
+  if (mesh.size() == 1) return;
+  // A budget may be spent to its last byte.
+  CommunicationBudget exact(once);
+  EXPECT_EQ(error_text([&] { add(rows, columns); }), "");
+  EXPECT_EQ(exact.spent(), once);
+  EXPECT_NE(error_text([&] { add(rows, columns); }), "");
+  EXPECT_EQ(exact.spent(), once);
 }
 
 }  // namespace

@@ -81,6 +81,17 @@ std::string to_string(const Extents& extents);
 /// Strides in elements of a dense tensor whose last dimension varies fastest.
 Extents row_major_strides(const Shape& shape);
 
+/// Sorts a few dimensions, stably and without taking memory as `std::stable_sort` does.
+template <class Less>
+void sort_dims(int* dims, int count, const Less& less) {
+  for (int i = 1; i < count; ++i) {
+    const int d = dims[i];
+    int at = i;
+    for (; at > 0 && less(d, dims[at - 1]); --at) dims[at] = dims[at - 1];
+    dims[at] = d;
+  }
+}
+
 /// Whether no two elements share memory, as far as strides that grow with the extents say it.
 bool is_injective(const Shape& shape, const Extents& strides);
 /// Throws `ValueError` naming `function` unless it is so: what is written has to be.

@@ -49,7 +49,7 @@ StridedLoop<N> make_loop(const Extents& extents, const std::array<Extents, N>& s
   for (int d = 0; d < extents.size(); ++d) {
     if (extents[d] != 1) order[n++] = d;
   }
-  std::stable_sort(order, order + n, [&](int a, int b) { return strides[0][a] > strides[0][b]; });
+  sort_dims(order, n, [&](int a, int b) { return strides[0][a] > strides[0][b]; });
   for (int i = 0; i < n; ++i) {
     const int d = order[i];
     bool merges = loop.rank > 0;
