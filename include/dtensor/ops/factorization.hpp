@@ -5,7 +5,8 @@
 /// All of these take matrices of float64, float32, complex128 or complex64 (`TypeError` for others
 /// and for two different types) and leave their arguments as they are. They throw `ValueError` for
 /// shapes that do not fit and for matrices without the factorization or the solution asked for, on
-/// every rank alike. On Tensors all are local.
+/// every rank of the mesh alike; a rank outside does not know the elements. On Tensors all are
+/// local.
 ///
 /// Factorizations of small blocks are LAPACK's, in host memory; the products of large blocks, which
 /// take most of the time, run where the tensors are.

@@ -4,10 +4,11 @@
 /// `DTensor`, after those of the same names in PyTorch.
 ///
 /// Index tensors are of an integer type (`TypeError`), and count from 0. One that is out of range
-/// throws `IndexError` on every rank: an index tensor that is sharded is looked at by all ranks
-/// together, with one small all-reduce; one that is replicated needs none. Scalar types that differ
-/// throw `TypeError`, shapes that do not fit `ValueError`. A `Tensor` together with a `DTensor` is
-/// a `TypeError`. No operator gathers the tensor it picks from.
+/// throws `IndexError` on every rank of the mesh (a rank outside does not know the indices): an
+/// index tensor that is sharded is looked at by all ranks together, with one small all-reduce; one
+/// that is replicated needs none. Scalar types that differ throw `TypeError`, shapes that do not
+/// fit `ValueError`. A `Tensor` together with a `DTensor` is a `TypeError`. No operator gathers the
+/// tensor it picks from.
 #pragma once
 
 #include <cstdint>
