@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "dtensor/core/error.hpp"
+#include "dtensor/debug/comm_debug_mode.hpp"
 #include "ops/distributed_reference.hpp"
 #include "ops/layouts.hpp"
 #include "ops/table/specimens.hpp"
@@ -46,26 +47,17 @@ DTensor placed(const Plain& operand, const Placement& placement, const DeviceMes
   return DTensor(mesh, layout, part_of(operand, layout, *mesh.coordinate(), seed).tensor());
 }
 
-// All communication by kind.
-class Costs : public Observer {
- public:
-  Costs() { add_observer(*this); }
-  ~Costs() override { remove_observer(*this); }
-  void on_event(const Event& event) override {
-    if (event.collective == Collective::none) return;
-    bytes_[to_string(event.collective)] += event.bytes_sent;
+// What was communicated, by kind: an exchange in which this rank sends nothing, too.
+std::string text_of(const CommDebugMode& communication) {
+  std::string text;
+  for (int c = 1; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    if (communication.count(collective) == 0) continue;
+    text += fmt::format("{}{} {} B", text.empty() ? "" : ", ", to_string(collective),
+                        communication.bytes_sent(collective));
   }
-  std::string text() const {
-    std::string result;
-    for (const auto& [name, bytes] : bytes_) {
-      result += fmt::format("{}{} {} B", result.empty() ? "" : ", ", name, bytes);
-    }
-    return result;
-  }
-
- private:
-  std::map<std::string, std::int64_t> bytes_;
-};
+  return text;
+}
 
 Outcome outcome_of(const Specimen& specimen, const Placements& placements, const DeviceMesh& mesh) {
   std::vector<DTensor> operands;
@@ -73,7 +65,7 @@ Outcome outcome_of(const Specimen& specimen, const Placements& placements, const
     operands.push_back(placed(specimen.operands[i], placements[i], mesh, i + 1));
   }
   Outcome outcome;
-  const Costs costs;
+  const CommDebugMode communication;
   try {
     for (const DTensor& result : specimen.run(operands)) {
       const std::string text = to_string(result.placements()[0]);
@@ -84,7 +76,7 @@ Outcome outcome_of(const Specimen& specimen, const Placements& placements, const
   } catch (const LayoutError&) {
     outcome.output = "LayoutError";
   }
-  outcome.cost = costs.text();
+  outcome.cost = text_of(communication);
   return outcome;
 }
 

@@ -51,9 +51,9 @@ class DTensor {
   /// Undefined: everything but `defined` throws `StateError`.
   DTensor() = default;
   /// From parts that fit together; checks nothing but the local shape (`LayoutError`). Local.
-  /// \param strides  global strides, row-major when absent; then a local tensor whose elements
-  /// share
-  ///                 memory is copied
+  /// \param strides  global strides, row-major when absent; in that case a local tensor of which
+  ///                 elements share memory is copied: what is written in place has to be apart,
+  ///                 on all ranks alike
   DTensor(DeviceMesh mesh, Layout layout, Tensor local,
           std::optional<Extents> strides = std::nullopt);
 
@@ -121,11 +121,11 @@ DTensor distribute_tensor(const Tensor& tensor, const DeviceMesh& mesh,
 DTensor distribute_tensor(const Tensor& tensor, const Placements& placements,
                           std::optional<int> src_data_rank = 0);
 
-/// Makes a DTensor whose local part on each rank is `local`, without a copy unless its elements share
-/// memory with one another. Uneven shards need
-/// `options.shape` or placements with given extents. Throws `MismatchError` when the ranks do not
-/// describe one tensor, `LayoutError` when a local shape does not fit, `ValueError` when only one
-/// of shape and stride is given. Collective over the mesh (one small all-reduce).
+/// Makes a DTensor whose local part on each rank is `local`, without a copy unless its elements
+/// share memory with one another. Uneven shards need `options.shape` or placements with given
+/// extents. Throws `MismatchError` when the ranks do not describe one tensor, `LayoutError` when a
+/// local shape does not fit, `ValueError` when only one of shape and stride is given. Collective
+/// over the mesh (one small all-reduce).
 DTensor from_local(const Tensor& local, const DeviceMesh& mesh, const Placements& placements,
                    const FromLocalOptions& options = {});
 DTensor from_local(const Tensor& local, const Placements& placements,

@@ -54,8 +54,6 @@ class Section {
   std::vector<Specimen> list_;
 };
 
-}  // namespace
-
 std::vector<Specimen> pointwise_specimens() {
   Section s("Element by element");
   for (const PointwiseRow& row : pointwise_table()) {
@@ -250,6 +248,8 @@ std::vector<Specimen> learning_specimens() {
   s.add("multinomial(x, 4)", {constant({8, 8}, 1)}, [](Given t) { return multinomial(t[0], 4); });
   return s.take();
 }
+
+}  // namespace
 
 std::vector<Specimen> specimens() {
   std::vector<Specimen> all;

@@ -21,11 +21,4 @@ struct Specimen {
 
 std::vector<Specimen> specimens();
 
-// The parts of it.
-std::vector<Specimen> pointwise_specimens();
-std::vector<Specimen> reduction_specimens();
-std::vector<Specimen> matrix_specimens();
-std::vector<Specimen> shape_specimens();
-std::vector<Specimen> learning_specimens();
-
 }  // namespace dtensor::testing
